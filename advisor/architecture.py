@@ -1,0 +1,120 @@
+"""What a model is made of: every weight matrix by name, shape and number, so that parameters, LoRA targets, quantized weights
+and FLOP are all counted from one list and never from a marketing name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from advisor.units import Parameters, Q, Quantity, Record, unit
+
+Block = Literal["embedding", "attention", "mixer", "mlp", "expert", "shared_expert", "router", "head"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix(Record):
+    """One weight matrix of the model, as many times as it stands there.
+
+    name: its Hugging Face module name ("q_proj", "gate_up_proj", "lm_head").
+    block: the part of the model it belongs to ("mixer" is a linear-attention or state-space layer's projection).
+    layers: number of layers that hold it (1 for embedding and head).
+    copies, active: how many of it a layer holds, and how many of those a token passes through (experts).
+    linear: an `nn.Linear` that adapters and 4-bit quantizers reach by default; False for embeddings, fused 3-D expert
+        tensors and convolutions.
+    tied: shares storage with the embedding, so it counts for FLOP and not for parameters.
+    """
+
+    name: str
+    block: Block
+    in_features: int
+    out_features: int
+    bias: bool = False
+    layers: int = 1
+    copies: int = 1
+    active: int = 1
+    linear: bool = True
+    tied: bool = False
+
+    @property
+    def parameters(self) -> Quantity:
+        """Stored parameters over all layers and copies, biases included (0 if tied)."""
+        return Q(0, unit("parameter")) if self.tied else self._count(self.copies)
+
+    @property
+    def active_parameters(self) -> Quantity:
+        """Parameters a token is multiplied with, tied or not."""
+        return self._count(self.active)
+
+    def _count(self, copies: int) -> Quantity:
+        each = self.in_features * self.out_features + (self.out_features if self.bias else 0)
+        return Q(each * self.layers * copies, unit("parameter"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture(Record):
+    """A decoder's architecture. Sizes are plain integers in Hugging Face's own names.
+
+    other_parameters: everything that is not in `matrices` (norms, learned positions, convolutions, state-space vectors).
+    sliding_window: window of the sliding-window layers in tokens, or None.
+    full_attention_layers + sliding_window_layers + mixer_layers = num_layers.
+    assumptions: plain sentences on what was not in the given description and had to be assumed or left out.
+    """
+
+    name: str
+    model_type: str
+    num_layers: int
+    hidden_size: int
+    intermediate_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    vocab_size: int
+    matrices: tuple[Matrix, ...]
+    other_parameters: Parameters
+    max_position_embeddings: int | None = None
+    tie_word_embeddings: bool = False
+    gated_mlp: bool = True
+    norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
+    qk_norm: bool = False
+    dropout: bool = False
+    logit_softcapping: bool = False
+    full_attention_layers: int
+    sliding_window_layers: int = 0
+    mixer_layers: int = 0
+    sliding_window: int | None = None
+    num_experts: int = 0
+    num_experts_per_token: int = 0
+    moe_layers: int = 0
+    moe_intermediate_size: int = 0
+    shared_expert_intermediate_size: int = 0
+    q_lora_rank: int | None = None
+    kv_lora_rank: int | None = None
+    qk_rope_head_dim: int | None = None
+    v_head_dim: int | None = None
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def query_size(self) -> int:
+        """Width of all query heads together (`q` in the activation formulas)."""
+        return self.num_attention_heads * self.head_dim
+
+    @property
+    def key_value_size(self) -> int:
+        """Width of all key (or value) heads together (`kv`)."""
+        return self.num_key_value_heads * self.head_dim
+
+    @property
+    def parameters_total(self) -> Quantity:
+        """All stored parameters; tied embeddings count once."""
+        return sum((m.parameters for m in self.matrices), self.other_parameters)
+
+    @property
+    def parameters_active(self) -> Quantity:
+        """Stored parameters a token uses: experts by router top-k, embedding and head included once each as stored."""
+        idle = sum(((m.copies - m.active) * m.parameters / m.copies for m in self.matrices), Q(0, unit("parameter")))
+        return self.parameters_total - idle
+
+    @property
+    def parameters_matmul(self) -> Quantity:
+        """Parameters a token is multiplied with: the embedding look-up left out, the head counted even when tied."""
+        return sum((m.active_parameters for m in self.matrices if m.block != "embedding"), Q(0, unit("parameter")))
