@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.units import Quantity, maximum, minimum, to_json, where, whole
+from advisor.units import Quantity, from_json, maximum, minimum, to_json, where, whole
 
 
 def _exp(value: Any) -> Any:
@@ -67,8 +67,13 @@ class Step:
             "inputs": to_json(self.inputs),
         }
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Step:
+        """The step that `to_dict` wrote."""
+        return cls(data["name"], data["formula"], from_json(data["value"]), data["source"], from_json(data["inputs"]))
 
-@functools.lru_cache(maxsize=None)
+
+@functools.cache
 def _compiled(formula: str) -> CodeType:
     return compile(formula, "<formula>", "eval")
 

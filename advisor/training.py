@@ -29,7 +29,10 @@ class LoRA(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Quantization(Record):
-    """Frozen base weights in few bits. upcast_unquantized: embeddings, head and norms become fp32 (PEFT's k-bit preparation)."""
+    """Frozen base weights in few bits.
+
+    upcast_unquantized: embeddings, head and norms become fp32, as PEFT's k-bit preparation makes them.
+    """
 
     format: Literal["nf4", "fp4", "int8", "int4"] = "nf4"
     double_quantization: bool = True
@@ -118,12 +121,7 @@ class Layout(Record):
     @property
     def gpus(self) -> Any:
         """Number of GPUs: data x tensor x pipeline x context parallel size (a plain integer or array)."""
-        return (
-            self.data_parallel_size
-            * self.tensor_parallel_size
-            * self.pipeline_parallel_size
-            * self.context_parallel_size
-        )
+        return self.data_parallel_size * self.tensor_parallel_size * self.pipeline_parallel_size * self.context_parallel_size
 
     @property
     def nodes(self) -> Any:

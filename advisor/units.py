@@ -15,6 +15,7 @@ Fields hold scalars or NumPy arrays that broadcast: one formula serves one plan 
 from __future__ import annotations
 
 import functools
+import operator
 import types
 import typing
 from dataclasses import dataclass, fields
@@ -102,7 +103,7 @@ def _compatible(units: Any, kind: Kind) -> bool:
     return any(dimensionality == unit(name).dimensionality for name in (kind.unit, *kind.also))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def display_unit(value_units: Any, kind: Kind) -> str:
     """The unit of `kind` that a value in `value_units` is shown in (its own currency stays its own)."""
     dimensionality = registry.get_dimensionality(value_units)
@@ -156,7 +157,7 @@ def _split_optional(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) in (typing.Union, types.UnionType):
         rest = [part for part in get_args(hint) if part is not type(None)]
         if len(rest) < len(get_args(hint)):
-            return (rest[0] if len(rest) == 1 else typing.Union[tuple(rest)]), True
+            return functools.reduce(operator.or_, rest), True
     return hint, False
 
 
@@ -167,7 +168,7 @@ def kind_of(hint: Any) -> Kind | None:
     return None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def schema(record_type: type) -> dict[str, tuple[Any, Kind | None, bool]]:
     """Per field of a record type: (type, kind of quantity or None, whether None is allowed)."""
     hints = typing.get_type_hints(record_type, include_extras=True)
@@ -207,29 +208,29 @@ class Record:
 
 
 def to_json(value: Any, kind: Kind | None = None) -> Any:
-    """Turn records, quantities, tuples and NumPy scalars into what `json.dumps` takes."""
-    if isinstance(value, Record):
+    """Turn records, quantities, tuples and NumPy values into what `json.dumps` takes."""
+    if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Quantity):
-        if kind is not None:
-            name = display_unit(value._units, kind)
-            return {"value": float(value.m_as(name)), "unit": name}
-        return {"value": float(value.magnitude), "unit": f"{value.units:~}"}
+        name = display_unit(value._units, kind) if kind is not None else f"{value.units:~}"
+        magnitude = value.m_as(name)
+        return {"value": magnitude.tolist() if isinstance(magnitude, np.ndarray) else float(magnitude), "unit": name}
     if isinstance(value, dict):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def from_json(value: Any, hint: Any = Any) -> Any:
     """The inverse of `to_json`, guided by a field's type."""
     if isinstance(value, dict) and set(value) == {"value", "unit"}:
-        return Q(value["value"], value["unit"])
+        magnitude = value["value"]
+        return Q(np.array(magnitude) if isinstance(magnitude, list) else magnitude, value["unit"])
     origin = get_origin(hint)
     if origin is tuple and isinstance(value, list):
         return tuple(from_json(item, get_args(hint)[0]) for item in value)
-    if isinstance(hint, type) and issubclass(hint, Record) and isinstance(value, dict):
+    if isinstance(value, dict) and hasattr(hint, "from_dict"):
         return hint.from_dict(value)
     if isinstance(value, dict):
         return {key: from_json(item) for key, item in value.items()}
