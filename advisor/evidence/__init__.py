@@ -1,0 +1,36 @@
+"""Evidence: reads the files and pastes people already have. One module per kind; the kind is recognised by content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.evidence import text as _text
+from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
+
+__all__ = ["EvidenceError", "Problem", "Reader", "Reading", "Report", "read"]
+
+
+def readers() -> tuple[Reader, ...]:
+    """Every reader, imported on first use."""
+    from advisor.evidence.registry import READERS
+
+    return READERS
+
+
+def read(source: str | Path | bytes) -> Report:
+    """Recognise what a file, its bytes or a pasted text is, and read it.
+
+    source: a `Path`, bytes, a one-line string that names an existing file, or the text itself.
+    Raises EvidenceError with one sentence when it is empty, not text, or of no kind we know.
+    """
+    content = _text.load(source)
+    scored = [(reader.recognise(content.text), reader) for reader in readers()]
+    best, reader = max(scored, key=lambda pair: pair[0])
+    if best <= 0:
+        raise EvidenceError(
+            f"{content.name} is none of the kinds that can be read ({', '.join(sorted({one.kind for one in readers()}))})."
+        )
+    report = reader.read(content.text)
+    if content.shortened:
+        report = _text.mark_shortened(report, content)
+    return report
