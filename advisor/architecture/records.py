@@ -8,6 +8,11 @@ from typing import Literal
 
 from advisor.units import Parameters, Q, Quantity, Record, unit
 
+
+class ArchitectureError(ValueError):
+    """A model description that cannot be understood: one sentence names the key, what was given and what is allowed."""
+
+
 Block = Literal["embedding", "attention", "mixer", "mlp", "expert", "shared_expert", "router", "head"]
 
 
@@ -19,9 +24,13 @@ class Matrix(Record):
     block: the part of the model it belongs to ("mixer" is a linear-attention or state-space layer's projection).
     layers: number of layers that hold it (1 for embedding and head).
     copies, active: how many of it a layer holds, and how many of those a token passes through (experts).
-    linear: an `nn.Linear` that adapters and 4-bit quantizers reach by default; False for embeddings, fused 3-D expert
-        tensors and convolutions.
-    tied: shares storage with the embedding, so it counts for FLOP and not for parameters.
+    linear: an `nn.Linear` (or GPT-2's `Conv1D`) that adapters and 4-bit quantizers reach by default; False for embeddings,
+        routers held as bare parameters and fused 3-D expert tensors.
+    tied: shares storage with another matrix (the head with the embedding, a shared block with its first use), so it counts
+        for FLOP and not for parameters.
+    all_linear_rank: how many times its rank an adapter has here when "all linear layers" are targeted: 1 for most, 2 where
+        gate and up of an expert are one fused tensor, 0 where such an adapter is not placed (embedding, head, experts of
+        most families whose experts are fused).
     """
 
     name: str
@@ -34,6 +43,7 @@ class Matrix(Record):
     active: int = 1
     linear: bool = True
     tied: bool = False
+    all_linear_rank: int = 1
 
     @property
     def parameters(self) -> Quantity:
