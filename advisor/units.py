@@ -148,7 +148,7 @@ def _check_plain(where: str, value: Any, expected: Any) -> None:
     elif expected is bool:
         if not isinstance(value, (bool, np.bool_)):
             raise UnitError(f"{where} must be true or false, but was given {describe(value)}.")
-    elif isinstance(expected, type) and not isinstance(value, expected):
+    elif expected is not Any and isinstance(expected, type) and not isinstance(value, expected):
         raise UnitError(f"{where} must be a {expected.__name__}, but was given {describe(value)}.")
 
 
