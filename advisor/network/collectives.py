@@ -1,0 +1,123 @@
+"""How long a collective takes: latency, the bytes each link must carry, and the loss of messages too small to fill the pipe.
+
+For n ranks, r of them in each node, and a message of S bytes (nccl-tests' size):
+
+    carried   V = 2 (n-1)/n S   all-reduce;   (n-1)/n S   all-gather, reduce-scatter, all-to-all;   S   send
+    inside    x = V / (bandwidth x what a group of this size reaches)
+    between   y = V / (the node's bandwidth), for a ring through all nodes
+    time      = latency + max(x, y) + sqrt(ramp_in x) + sqrt(ramp_out y)
+
+V is the bus-bandwidth convention of nccl-tests (doc/PERFORMANCE.md). The square root is the cost of pipelining S in chunks of the
+best size (Thakur, Rabenseifner and Gropp 2005, section 4); its factor and the latencies are fitted (data/constants/network.csv).
+All-reduce takes the faster of ring and tree, as NCCL does: a tree over two nodes sends S per node and not 2 (n-1)/n S, which is why
+two nodes can print more than their network carries; a tree over more saves latency and no bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from advisor.network.fabric import Fabric, Numbers
+from advisor.network.links import constant
+from advisor.units import Bytes, Q, Time, UnitError, check_quantity, kind_of, unit
+
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+
+
+def _share(name: str) -> float:
+    return constant(name).m_as("")
+
+
+def _in_node_bandwidth(ranks: Any, fabric: Numbers) -> Any:
+    """Ring bus bandwidth (B/s per GPU) among `ranks` GPUs of one node."""
+    share = 1.0 - fabric.small_group * np.maximum(1.0 / ranks - 0.125, 0.0)
+    bandwidth = fabric.up * np.maximum(share, 0.05)
+    if np.ndim(fabric.bridge_gpus) or fabric.bridge_gpus > 1:
+        bandwidth = np.where(ranks <= fabric.bridge_gpus, np.maximum(fabric.bridge, bandwidth), bandwidth)
+    return bandwidth
+
+
+def _between(ranks_per_node: Any, sharing: Any, fabric: Numbers) -> Any:
+    """Bandwidth between nodes (B/s) of one group: its share of the node's ports, and no more ports than its GPUs reach."""
+    ports = np.minimum(np.maximum(fabric.nics, 1), fabric.gpus_per_node)
+    return fabric.out * np.minimum(1.0 / sharing, ranks_per_node / ports)
+
+
+def seconds(kind: str, size: Any, ranks: Any, ranks_per_node: Any, fabric: Numbers, sharing: Any = 1.0) -> Any:
+    """Time in seconds of one collective of `size` bytes; the fitted formula of this module on bare numbers (bytes, seconds).
+
+    sharing: number of such groups that use a node's ports at once (8 data-parallel rings beside tensor parallel 8).
+    A group of one rank takes no time. Without a network, a group over several nodes takes for ever (inf).
+    """
+    n = np.maximum(ranks, 1) * 1.0
+    r = np.clip(ranks_per_node, 1, n)
+    k = n / r
+    several = k > 1.0
+    steps = np.maximum(r - 1.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if kind == "send":
+            there = size / fabric.up
+            out = size / _between(r, sharing, fabric)
+            inside = fabric.up_latency + there + np.sqrt(fabric.up_ramp * there)
+            between = fabric.up_latency + fabric.out_hop + out + np.sqrt(fabric.out_ramp * out)
+            return np.where(n > 1, np.where(several, between, inside), 0.0)[()]
+        carried = (n - 1.0) / n * size
+        bandwidth = _in_node_bandwidth(r, fabric)
+        network = _between(r, sharing, fabric)
+        if kind == "all_to_all":
+            x = (r - 1.0) / n * size / (bandwidth * fabric.all_to_all)
+            y = np.where(several, r * (n - r) / n * size / network, 0.0)
+            latency = (
+                fabric.up_latency
+                + _share("all_to_all.hop") * fabric.up_hop * steps
+                + several * (fabric.out_hop + fabric.up_hop * (k - 1.0))
+            )
+            time = latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
+            return np.where(n > 1, time, 0.0)[()]
+        passes = 2.0 if kind == "all_reduce" else 1.0
+        carried = passes * carried
+        x = np.where(r > 1, carried / bandwidth, 0.0)
+        y = np.where(several, carried / network, 0.0)
+        latency = fabric.up_latency + passes * (fabric.up_hop * (n - k) + fabric.out_hop * (k - 1.0))
+        time = latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
+        if kind == "all_reduce":
+            time = np.minimum(time, _tree(size, x, y, r, k, network, fabric))
+        return np.where(n > 1, time, 0.0)[()]
+
+
+def _tree(size: Any, x: Any, y: Any, r: Any, k: Any, network: Any, fabric: Numbers) -> Any:
+    """All-reduce in seconds where a switch reduces inside the node, or over a tree between nodes (else inf)."""
+    switched = (r > 4) & (fabric.reduction > 1)
+    inside = x / np.where(switched, fabric.reduction, _share("tree.bandwidth"))
+    up_ramp = np.where(switched, fabric.reduction_ramp, fabric.up_ramp)
+    between = np.where(
+        np.abs(k - 2.0) < 1e-9,
+        size / network,
+        y / np.where(switched, _share("tree.switched_bandwidth"), _share("tree.bandwidth")),
+    )
+    between = np.where(k > 1, between, 0.0)
+    latency = fabric.up_latency + 2.0 * (fabric.up_hop * (r - 1.0) + fabric.out_latency * np.log2(k))
+    time = latency + np.maximum(inside, between) + np.sqrt(up_ramp * inside) + np.sqrt(fabric.out_ramp * between)
+    return np.where((k > 1) | switched, time, np.inf)
+
+
+def collective_time(kind: str, size: Bytes, ranks: Any, ranks_per_node: Any, fabric: Fabric, sharing: Any = 1) -> Time:
+    """Time of one collective.
+
+    kind: one of KINDS. size: what nccl-tests calls size: the whole buffer of an all-reduce, the gathered output of an all-gather,
+        the input of a reduce-scatter, one rank's send buffer of an all-to-all, the message of a send.
+    ranks: GPUs in the group. ranks_per_node: how many of them share a node. sharing: such groups at once on a node's ports.
+    Scalars or arrays that broadcast. Raises UnitError on an unknown kind or a size that is no amount of information.
+    """
+    if kind not in KINDS:
+        raise UnitError(f"collective_time.kind must be one of {', '.join(KINDS)}, but was given {kind!r}.")
+    check_quantity("collective_time.size", size, kind_of(Bytes))
+    return Q(seconds(kind, size.m_as("B"), ranks, ranks_per_node, fabric.numbers(), sharing), unit("s"))
+
+
+def bus_bandwidth(kind: str, size: Bytes, ranks: Any, ranks_per_node: Any, fabric: Fabric) -> Any:
+    """Bus bandwidth as nccl-tests prints it (GB/s): what `all_reduce_perf` and its siblings should show on this fabric."""
+    factor = {"all_reduce": 2.0, "send": 1.0}.get(kind, 1.0) * (1.0 if kind == "send" else (ranks - 1) / ranks)
+    return (factor * size / collective_time(kind, size, ranks, ranks_per_node, fabric)).to("GB / s")

@@ -1,0 +1,179 @@
+"""Stage 3: what a training step sends, by parallel dimension, how long that takes on a fabric, and what compute can hide.
+
+Placement of ranks: tensor parallel is innermost, then context, then data (experts within data and context), pipeline outermost, as
+Megatron orders them; so a node of g GPUs holds min(t, g) ranks of a tensor group, up to g/t of a context or data group, and so on.
+All times are of one GPU for one optimizer step, without the pipeline's bubble.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.architecture import Architecture
+from advisor.network.collectives import seconds
+from advisor.network.fabric import Fabric, Numbers
+from advisor.network.links import constant
+from advisor.network.volumes import Volumes, measure_volumes
+from advisor.trail import Step, Trail
+from advisor.training import Layout, Training
+from advisor.units import Bytes, Fraction, Q, Record, Time, maximum, minimum, unit
+
+DIMENSIONS = ("data", "tensor", "pipeline", "context", "expert")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommunicationInputs(Record):
+    """What is trained, how it is laid out, and the fabric it runs on."""
+
+    architecture: Architecture
+    training: Training
+    layout: Layout
+    fabric: Fabric
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommunicationEstimate(Record):
+    """Communication of one GPU in one optimizer step, per parallel dimension (zero where its size is 1).
+
+    *_time: all of it, as if nothing was hidden. *_overlappable: the part that may run while the GPU computes.
+    *_window: the share of the step's compute time it can hide behind.
+    *_volume: bytes a GPU sends, by the bus-bandwidth convention.
+    """
+
+    data_time: Time
+    tensor_time: Time
+    pipeline_time: Time
+    context_time: Time
+    expert_time: Time
+    data_overlappable: Time
+    tensor_overlappable: Time
+    pipeline_overlappable: Time
+    context_overlappable: Time
+    expert_overlappable: Time
+    data_window: Fraction
+    tensor_window: Fraction
+    pipeline_window: Fraction
+    context_window: Fraction
+    expert_window: Fraction
+    data_volume: Bytes
+    tensor_volume: Bytes
+    pipeline_volume: Bytes
+    context_volume: Bytes
+    expert_volume: Bytes
+    trail: tuple[Step, ...] = ()
+
+    @property
+    def total_time(self) -> Time:
+        """Sum over the dimensions, as if nothing was hidden."""
+        return sum((getattr(self, f"{name}_time") for name in DIMENSIONS[1:]), self.data_time)
+
+
+class Flow(NamedTuple):
+    """Equal collectives: `count` of `kind` with `size` bytes over `ranks` GPUs, `ranks_per_node` of them in a node."""
+
+    dimension: str
+    kind: str
+    size: Any
+    count: Any
+    ranks: Any
+    ranks_per_node: Any
+    sharing: Any
+
+
+def placed(stride: Any, size: Any, gpus_per_node: Any) -> Any:
+    """How many of a group's `size` ranks, `stride` apart, share a node (at least 1)."""
+    return np.clip(gpus_per_node // np.maximum(stride, 1), 1, size)
+
+
+def flows_of(volumes: Volumes, layout: Layout, gpus_per_node: Any) -> list[Flow]:
+    """The collectives of one step and where their ranks stand."""
+    t, c = layout.tensor_parallel_size, layout.context_parallel_size
+    d, p, e = layout.data_parallel_size, layout.pipeline_parallel_size, layout.expert_parallel_size
+    g = np.minimum(gpus_per_node, layout.gpus)
+    flows = []
+
+    def add(dimension: str, kind: str, size: Any, count: Any, ranks: Any, stride: Any) -> None:
+        near = placed(stride, ranks, g)
+        flows.append(Flow(dimension, kind, size, count, ranks, near, np.maximum(g // near, 1)))
+
+    for part in volumes.data:
+        ranks, stride = (np.maximum(d * c // e, 1), t * e) if part.expert else (d * c, t)
+        add("data", "all_reduce", part.message, part.all_reduces, ranks, stride)
+        add("data", "all_gather", part.message, part.gathers, ranks, stride)
+    if np.any(np.asarray(t) > 1):
+        add("tensor", "all_reduce", volumes.tensor_message, volumes.tensor_all_reduces, t, 1)
+        add("tensor", "all_gather", volumes.tensor_message, volumes.tensor_gathers, t, 1)
+    if np.any(np.asarray(c) > 1):
+        add("context", "send", volumes.context_message, volumes.context_sends, c, t)
+    if np.any(np.asarray(e) > 1):
+        add("expert", "all_to_all", volumes.expert_message, volumes.expert_exchanges, e, t)
+    if np.any(np.asarray(p) > 1):
+        add("pipeline", "send", volumes.pipeline_message, volumes.pipeline_sends, p, t * c * d)
+    return [flow for flow in flows if np.any(np.asarray(flow.count) > 0)]
+
+
+def flow_seconds(flow: Flow, fabric: Numbers) -> Any:
+    """Time in seconds of all collectives of a flow (0 where it does not occur, whatever the fabric)."""
+    each = seconds(flow.kind, flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.asarray(flow.count) > 0, flow.count * each, 0.0)[()]
+
+
+def windows(training: Training, layout: Layout) -> dict[str, tuple[Any, Any]]:
+    """Per dimension: the share of its time that may overlap, and the share of compute it can overlap with."""
+    tuned = training.software == "tuned"
+    level = "tuned" if tuned or training.framework in ("megatron", "torchtitan") else "stock"
+    sharded = np.asarray(layout.zero_stage) == 3
+    each_micro_batch = np.asarray(layout.zero_stage) == 2
+    share = {name: constant(f"overlap.{name}").m_as("") for name in ("data_reduce", f"data_gather_{level}", "context")}
+    backward, attention = constant("backward_share").m_as(""), constant("attention_share").m_as("")
+    last = np.where(each_micro_batch, backward, backward / np.asarray(layout.gradient_accumulation_steps))
+    return {
+        "data": (np.where(sharded, share[f"data_gather_{level}"], share["data_reduce"])[()], np.where(sharded, 1.0, last)[()]),
+        "tensor": (constant(f"overlap.tensor_{level}").m_as("") * np.asarray(layout.sequence_parallel), 1.0),
+        "pipeline": (constant(f"overlap.pipeline_{level}").m_as("") * (np.asarray(layout.virtual_pipeline) > 1), 1.0),
+        "context": (share["context"], attention),
+        "expert": (constant(f"overlap.expert_{level}").m_as(""), 1.0),
+    }
+
+
+def dimension_seconds(flows: list[Flow], fabric: Numbers) -> dict[str, Any]:
+    """Time in seconds of each dimension's collectives."""
+    times: dict[str, Any] = dict.fromkeys(DIMENSIONS, 0.0)
+    for flow in flows:
+        times[flow.dimension] = times[flow.dimension] + flow_seconds(flow, fabric)
+    return times
+
+
+def estimate_communication(inputs: CommunicationInputs) -> CommunicationEstimate:
+    """Time and volume of each parallel dimension's communication in one optimizer step.
+
+    The fields of `layout` and `fabric` may be arrays that broadcast; the estimate has the broadcast shape where it varies.
+    """
+    trail = Trail()
+    volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, trail)
+    fabric = inputs.fabric.numbers()
+    flows = flows_of(volumes, inputs.layout, fabric.gpus_per_node)
+    times = dimension_seconds(flows, fabric)
+    values: dict[str, Any] = dict(volumes.totals)
+    for name, (share, window) in windows(inputs.training, inputs.layout).items():
+        time = trail.step(f"{name}_time", "collectives", "nccl-curve-fit", collectives=Q(times[name], unit("s")))
+        values[f"{name}_time"] = time
+        values[f"{name}_overlappable"] = trail.step(f"{name}_overlappable", "share * time", "", share=share, time=time)
+        values[f"{name}_window"] = Q(window, unit(""))
+    return CommunicationEstimate(**values, trail=trail.done())
+
+
+def exposed_communication(estimate: CommunicationEstimate, compute_time: Time) -> Time:
+    """Communication a step waits for, given the compute time of one GPU in that step (without the bubble).
+
+    What may overlap hides behind its share of compute; the rest, and what does not fit there, is waited for.
+    """
+    exposed = Q(0.0, unit("s"))
+    for name in DIMENSIONS:
+        hidden = minimum(getattr(estimate, f"{name}_overlappable"), getattr(estimate, f"{name}_window") * compute_time)
+        exposed = exposed + (getattr(estimate, f"{name}_time") - hidden)
+    return maximum(exposed, Q(0.0, unit("s")))

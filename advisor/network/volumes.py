@@ -1,0 +1,200 @@
+"""What one GPU sends in one optimizer step, by parallel dimension: messages, their number and their bytes.
+
+Data parallelism (Rajbhandari et al. 2020, section 7): all-reduce of the gradients (2 x their bytes), or reduce-scatter and
+all-gather of the updated weights under ZeRO-1 and 2; ZeRO-3 gathers the weights before forward and before backward of every
+micro-batch and scatters its gradients. Tensor parallelism (Shoeybi et al. 2019, section 3): four all-reduces of the activations a
+layer and micro-batch, six when the forward is done again. Context parallelism (Liu et al. 2023): keys and values go round the ring,
+and their gradients in backward. Experts (Lepikhin et al. 2020): two all-to-alls forward and two backward. Pipeline (Narayanan et
+al. 2021): activations forward and their gradients backward across each stage border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advisor.architecture import Architecture
+from advisor.network.links import constant
+from advisor.trail import Trail
+from advisor.training import Layout, Training
+from advisor.units import Q, Quantity, unit
+
+WIDTH = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nf4": 0.5625, "fp4": 0.5625}
+
+
+@dataclass(frozen=True)
+class DataPart:
+    """Gradients and weights of one kind on one GPU: bytes of a message, and how many all-reduces and gathers (or scatters)."""
+
+    expert: bool
+    message: Any
+    all_reduces: Any
+    gathers: Any
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """Messages in bare bytes with their counts, and the totals per dimension as quantities."""
+
+    data: tuple[DataPart, ...]
+    tensor_message: Any
+    tensor_all_reduces: Any
+    tensor_gathers: Any
+    context_message: Any
+    context_sends: Any
+    expert_message: Any
+    expert_exchanges: Any
+    pipeline_message: Any
+    pipeline_sends: Any
+    totals: dict[str, Quantity]
+
+
+def gathered_width(training: Training) -> float:
+    """Bytes per parameter that ZeRO-3 gathers and activations travel in: 2 under any 16-bit or 8-bit recipe, 4 in fp32."""
+    return 4.0 if training.precision == "fp32" else 2.0
+
+
+def gradient_width(training: Training) -> float:
+    """Bytes per parameter in which gradients are reduced: the dtype they are kept in."""
+    return WIDTH[training.gradients] if training.gradients != "none" else gathered_width(training)
+
+
+def parameter_parts(architecture: Architecture, training: Training) -> tuple[tuple[bool, float, float], ...]:
+    """(expert or not, trainable parameters, bytes that a gather of all weights moves) as plain numbers."""
+    expert = sum(m.parameters.m_as("parameter") for m in architecture.matrices if m.block == "expert")
+    linear = {False: 0.0, True: 0.0}
+    for matrix in architecture.matrices:
+        if matrix.linear and matrix.block not in ("embedding", "head"):
+            linear[matrix.block == "expert"] += matrix.parameters.m_as("parameter")
+    total = architecture.parameters_total.m_as("parameter")
+    parts = [(False, total - expert)] + ([(True, expert)] if expert else [])
+    width = gathered_width(training)
+    narrow = WIDTH[training.quantization.format] if training.quantization and training.method == "qlora" else width
+    if training.method == "full":
+        return tuple((kind, count, count * width) for kind, count in parts)
+    from advisor.workload import adapter_parameters
+
+    adapters = adapter_parameters(architecture, training.lora, training.method).m_as("parameter")
+    adapter_width = WIDTH[training.lora.dtype]
+    return tuple(
+        (
+            kind,
+            0.0 if kind else adapters,
+            (count - linear[kind]) * width + linear[kind] * narrow + (0.0 if kind else adapters * adapter_width),
+        )
+        for kind, count in parts
+    )
+
+
+def _bucket(training: Training) -> float:
+    """Bytes of one gradient message where the framework buckets them."""
+    name = {"deepspeed": "zero", "megatron": "megatron"}.get(training.framework, "ddp")
+    return constant(f"bucket.{name}").m_as("B")
+
+
+def _data_part(
+    part: tuple[bool, float, float], architecture: Architecture, training: Training, layout: Layout
+) -> tuple[DataPart, Any]:
+    """One part's messages, and the bytes one GPU carries for it."""
+    is_expert, trainable, weight_bytes = part
+    divide = layout.tensor_parallel_size * layout.pipeline_parallel_size * (layout.expert_parallel_size if is_expert else 1)
+    width = gradient_width(training) if training.method == "full" else WIDTH[training.lora.dtype]
+    update_width = gathered_width(training) if training.method == "full" else width
+    gradients, updated, gathered = trainable * width / divide, trainable * update_width / divide, weight_bytes / divide
+    stage, micro_batches = np.asarray(layout.zero_stage), layout.gradient_accumulation_steps
+    full_shard = stage == 3
+    layers = np.maximum(architecture.num_layers // np.asarray(layout.pipeline_parallel_size), 1)
+    message = np.where(full_shard, gathered / layers, np.minimum(gradients, _bucket(training)))
+    message = np.maximum(message, 1.0)
+    reduced = gradients * np.where(stage >= 2, micro_batches, 1)
+    sharded_bytes = np.where(full_shard, 2.0 * gathered * micro_batches + reduced, np.where(stage == 0, 0.0, reduced + updated))
+    plain_bytes = np.where(stage == 0, gradients, 0.0)
+    ranks = layout.sharding_size / (layout.expert_parallel_size if is_expert else 1)
+    share = np.maximum(1.0 - 1.0 / np.maximum(ranks, 1), 0.0)
+    present = share > 0
+    counts = (np.where(present, plain_bytes / message, 0.0)[()], np.where(present, sharded_bytes / message, 0.0)[()])
+    return DataPart(is_expert, message[()], *counts), (share * (2.0 * plain_bytes + sharded_bytes))[()]
+
+
+def measure_volumes(architecture: Architecture, training: Training, layout: Layout, trail: Trail) -> Volumes:
+    """All messages of one optimizer step on one GPU, each dimension's volume on the trail."""
+    t, p = layout.tensor_parallel_size, layout.pipeline_parallel_size
+    c, e = layout.context_parallel_size, layout.expert_parallel_size
+    byte, width = unit("B"), gathered_width(training)
+    passes = layout.gradient_accumulation_steps
+    again = np.asarray(layout.activation_recomputation) == "full"
+    layers = architecture.num_layers / np.asarray(p)
+    tokens = layout.micro_batch_size * layout.sequence_length / np.asarray(c)
+
+    parts, carried = zip(
+        *(_data_part(part, architecture, training, layout) for part in parameter_parts(architecture, training)), strict=True
+    )
+    totals = {
+        "data_volume": trail.step(
+            "data_volume", "reduced_and_gathered", "rajbhandari-2020", reduced_and_gathered=Q(sum(carried), byte)
+        )
+    }
+
+    per_layer = np.where(again, 6.0, 4.0)[()]
+    tensor_message = tokens * architecture.hidden_size * width
+    totals["tensor_volume"] = trail.step(
+        "tensor_volume",
+        "micro_batches * layers * collectives * 2 * (1 - 1 / tensor) * tokens * hidden_size * width",
+        "shoeybi-2019",
+        micro_batches=passes,
+        layers=layers,
+        collectives=per_layer,
+        tensor=np.asarray(t)[()],
+        tokens=tokens,
+        hidden_size=architecture.hidden_size,
+        width=Q(width, byte),
+    )
+    tensor_count = np.where(np.asarray(t) > 1, passes * layers * per_layer, 0.0)
+    sequence = np.asarray(layout.sequence_parallel)
+
+    rounds = np.where(again, 4.0, 3.0)[()]
+    context_message = tokens * 2.0 * architecture.key_value_size / np.asarray(t) * width
+    context_count = passes * layers * rounds * (np.asarray(c) - 1)
+    totals["context_volume"] = trail.step(
+        "context_volume",
+        "micro_batches * layers * rounds * (context - 1) * message",
+        "liu-2023-ring-attention",
+        micro_batches=passes,
+        layers=layers,
+        rounds=rounds,
+        context=np.asarray(c)[()],
+        message=Q(context_message, byte),
+    )
+
+    exchanges = per_layer * passes * architecture.moe_layers / np.asarray(p) * (np.asarray(e) > 1)
+    shared = np.where(sequence, t, 1)
+    expert_message = tokens * architecture.num_experts_per_token * architecture.hidden_size * width / shared
+    totals["expert_volume"] = trail.step(
+        "expert_volume",
+        "exchanges * (1 - 1 / expert) * message",
+        "lepikhin-2020",
+        exchanges=exchanges,
+        expert=np.asarray(e)[()],
+        message=Q(expert_message, byte),
+    )
+
+    pipeline_message = tensor_message / shared
+    sends = np.where(np.asarray(p) > 1, 2.0 * passes * layout.virtual_pipeline, 0.0)
+    totals["pipeline_volume"] = trail.step(
+        "pipeline_volume", "sends * message", "narayanan-2021", sends=sends[()], message=Q(pipeline_message, byte)
+    )
+    return Volumes(
+        data=parts,
+        tensor_message=tensor_message,
+        tensor_all_reduces=np.where(sequence, 0.0, tensor_count)[()],
+        tensor_gathers=np.where(sequence, 2.0 * tensor_count, 0.0)[()],
+        context_message=context_message,
+        context_sends=context_count,
+        expert_message=expert_message,
+        expert_exchanges=exchanges,
+        pipeline_message=pipeline_message,
+        pipeline_sends=sends[()],
+        totals=totals,
+    )
