@@ -90,11 +90,14 @@ def attention_sizes(config: Config, hidden: int) -> Attention:
     kv_heads = config.integer("num_key_value_heads", heads)
     if config.model_type in ("gpt_bigcode", "falcon") and not config.flag("new_decoder_architecture"):
         kv_heads = 1 if config.flag("multi_query", config.model_type == "gpt_bigcode") else heads
+    if config.value("kv_lora_rank") and config.value("qk_nope_head_dim"):
+        head_dim = config.integer("qk_nope_head_dim") + config.integer("qk_rope_head_dim")
+        return Attention(heads, kv_heads, head_dim, config.integer("v_head_dim", head_dim))
     head_dim = config.optional("head_dim")
     if head_dim is None:
         if heads > hidden:
             raise ArchitectureError(
-                f"The model's config gives {heads} attention heads for a hidden_size of {hidden}, which leaves no width per head."
+                f"The model's config gives {heads} attention heads for a hidden_size of {hidden}: no width is left per head."
             )
         head_dim = hidden // heads
     return Attention(heads, kv_heads, head_dim, head_dim)

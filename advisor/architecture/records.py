@@ -4,6 +4,7 @@ and FLOP are all counted from one list and never from a marketing name."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from advisor.units import Parameters, Q, Quantity, Record, unit
@@ -46,18 +47,28 @@ class Matrix(Record):
     all_linear_rank: int = 1
 
     @property
+    def stored(self) -> int:
+        """Number of stored parameters over all layers and copies, biases included (0 if tied)."""
+        return 0 if self.tied else self._each * self.layers * self.copies
+
+    @property
+    def used(self) -> int:
+        """Number of parameters a token is multiplied with, tied or not."""
+        return self._each * self.layers * self.active
+
+    @property
     def parameters(self) -> Quantity:
-        """Stored parameters over all layers and copies, biases included (0 if tied)."""
-        return Q(0, unit("parameter")) if self.tied else self._count(self.copies)
+        """`stored` as a quantity."""
+        return Q(self.stored, unit("parameter"))
 
     @property
     def active_parameters(self) -> Quantity:
-        """Parameters a token is multiplied with, tied or not."""
-        return self._count(self.active)
+        """`used` as a quantity."""
+        return Q(self.used, unit("parameter"))
 
-    def _count(self, copies: int) -> Quantity:
-        each = self.in_features * self.out_features + (self.out_features if self.bias else 0)
-        return Q(each * self.layers * copies, unit("parameter"))
+    @property
+    def _each(self) -> int:
+        return self.in_features * self.out_features + (self.out_features if self.bias else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +77,10 @@ class Architecture(Record):
 
     other_parameters: everything that is not in `matrices` (norms, learned positions, convolutions, state-space vectors).
     sliding_window: window of the sliding-window layers in tokens, or None.
+    full_attention_width, sliding_attention_width: query width + value width over all heads, where it is not heads x (head_dim +
+        v_head_dim) (models whose full-attention and window layers have different heads).
+    mixer_state_size: numbers in the recurrent state of one mixer layer (heads x key x value, or channels x state).
+    head_dim is the query and key width per head (with latent attention, both parts together).
     full_attention_layers + sliding_window_layers + mixer_layers = num_layers.
     assumptions: plain sentences on what was not in the given description and had to be assumed or left out.
     """
@@ -101,6 +116,9 @@ class Architecture(Record):
     kv_lora_rank: int | None = None
     qk_rope_head_dim: int | None = None
     v_head_dim: int | None = None
+    full_attention_width: int | None = None
+    sliding_attention_width: int | None = None
+    mixer_state_size: int = 0
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -114,17 +132,32 @@ class Architecture(Record):
         return self.num_key_value_heads * self.head_dim
 
     @property
+    def score_width_full(self) -> int:
+        """Multiply-adds per token and attended key in a full-attention layer: scores and values over all heads."""
+        return self.full_attention_width or self.num_attention_heads * (self.head_dim + (self.v_head_dim or self.head_dim))
+
+    @property
+    def score_width_sliding(self) -> int:
+        """The same in a sliding-window layer."""
+        return self.sliding_attention_width or self.score_width_full
+
+    @cached_property
     def parameters_total(self) -> Quantity:
         """All stored parameters; tied embeddings count once."""
-        return sum((m.parameters for m in self.matrices), self.other_parameters)
+        return Q(sum(m.stored for m in self.matrices), unit("parameter")) + self.other_parameters
 
-    @property
+    @cached_property
     def parameters_active(self) -> Quantity:
         """Stored parameters a token uses: experts by router top-k, embedding and head included once each as stored."""
-        idle = sum(((m.copies - m.active) * m.parameters / m.copies for m in self.matrices), Q(0, unit("parameter")))
-        return self.parameters_total - idle
+        idle = sum(m.stored // m.copies * (m.copies - m.active) for m in self.matrices)
+        return self.parameters_total - Q(idle, unit("parameter"))
 
-    @property
+    @cached_property
     def parameters_matmul(self) -> Quantity:
         """Parameters a token is multiplied with: the embedding look-up left out, the head counted even when tied."""
-        return sum((m.active_parameters for m in self.matrices if m.block != "embedding"), Q(0, unit("parameter")))
+        return Q(sum(m.used for m in self.matrices if m.block != "embedding"), unit("parameter"))
+
+    @cached_property
+    def parameters_head(self) -> Quantity:
+        """Parameters of the head a token is multiplied with, tied or not; they lie outside the layers."""
+        return Q(sum(m.used for m in self.matrices if m.block == "head"), unit("parameter"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 
 from advisor.architecture.build import build, finish
 from advisor.architecture.config import Config
@@ -16,7 +17,7 @@ SMALLEST, LARGEST = 0.05e9, 2000e9
 
 #: Parameters and hidden size of published dense models, between which a width is interpolated: Pythia 70M and 160M
 #: (arXiv 2304.01373, table 1), GPT-3 (arXiv 2005.14165, table 2.1), Llama 1 and 2 (arXiv 2302.13971, table 2; 2307.09288),
-#: Llama 3.1 405B (arXiv 2407.21783, table 3). Beyond it the width grows on as the cube root.
+#: Llama 3.1 405B (arXiv 2407.21783, table 3).
 WIDTHS = (
     (0.05e9, 512), (0.125e9, 768), (0.35e9, 1024), (1.3e9, 2048), (2.7e9, 2560), (6.7e9, 4096), (13e9, 5120),
     (32.5e9, 6656), (65e9, 8192), (175e9, 12288), (405e9, 16384), (2000e9, 28672),
@@ -74,7 +75,7 @@ def typical_architecture(parameters: float, name: str = "") -> Architecture:
     return finish(
         build(config, LLAMA),
         (
-            f"Only the size {title} was given: a typical dense Llama-like architecture of that size was assumed ({layers} layers, "
+            f"Only the size {title} was given: a typical dense Llama-like architecture of it was assumed ({layers} layers, "
             f"hidden size {hidden}, {heads} heads, {kv_heads} key-value heads, vocabulary {VOCABULARY}). "
             "Name the model or give its config.json for exact numbers.",
         ),
@@ -82,9 +83,7 @@ def typical_architecture(parameters: float, name: str = "") -> Architecture:
 
 
 def _width(parameters: float) -> int:
-    for (small, low), (large, high) in zip(WIDTHS, WIDTHS[1:], strict=False):
-        if parameters <= large:
-            break
+    (small, low), (large, high) = next((a, b) for a, b in pairwise(WIDTHS) if parameters <= b[0])
     share = math.log(parameters / small) / math.log(large / small)
     width = low * (high / low) ** share
     step = 64 if width < 1024 else 256 if width < 2048 else 512 if width < 4000 else 1024
