@@ -17,7 +17,7 @@ class EvidenceError(ValueError):
 class Problem(Record):
     """Something that cannot be right, or that changes how the numbers must be read.
 
-    code: stable name ("ratio_contradicts_ranks"). severity: "info", "warning" (read with care) or "error" (the number is wrong).
+    code: stable name ("ratio_contradicts_ranks"). severity: "info", "warning" (with care) or "error" (wrong).
     text: one sentence in both languages.
     """
 
@@ -41,7 +41,7 @@ class Report:
     truncated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """{"kind", "reading", "problems", "truncated"}: problems as English sentences, "problems_zh" in Chinese, codes apart."""
+        """{"kind", "reading", "problems" (English sentences), "problems_zh", "problem_codes", "truncated"}."""
         return {
             "kind": self.kind,
             "reading": to_json(self.reading),
