@@ -5,9 +5,19 @@ It knows no stage. Tables are read on first use and kept; prices are read as of 
 
 from __future__ import annotations
 
-from advisor.catalog.gpus import GPU, gpu, gpus, known_capacity
-from advisor.catalog.links import Link, link, links
-from advisor.catalog.models import ModelEntry, model, models
+from advisor.catalog.cards import GPU, gpu, gpus, known_capacity
+from advisor.catalog.experience import (
+    CollectiveReading,
+    OwnershipFact,
+    ReliabilityFact,
+    collective_readings,
+    ownership,
+    reliability,
+)
+from advisor.catalog.fabrics import Link, link, links
+from advisor.catalog.published import ModelEntry, model, models
+from advisor.catalog.rentals import Instance, instances
+from advisor.catalog.storage import StorageProduct, Switch, storage_products, switches
 from advisor.catalog.tables import (
     CatalogError,
     Fact,
@@ -27,10 +37,17 @@ from advisor.catalog.tables import (
 __all__ = [
     "GPU",
     "CatalogError",
+    "CollectiveReading",
     "Fact",
+    "Instance",
     "Link",
     "ModelEntry",
+    "OwnershipFact",
+    "ReliabilityFact",
     "Source",
+    "StorageProduct",
+    "Switch",
+    "collective_readings",
     "constant",
     "constant_range",
     "constant_row",
@@ -39,13 +56,18 @@ __all__ = [
     "facts",
     "gpu",
     "gpus",
+    "instances",
     "known_capacity",
     "link",
     "links",
     "model",
     "models",
     "nearest",
+    "ownership",
+    "reliability",
     "source",
     "sources",
+    "storage_products",
+    "switches",
     "table",
 ]

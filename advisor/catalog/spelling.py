@@ -1,4 +1,4 @@
-"""From any reasonable spelling to the catalog's own name: "h100", "A100-40GB", "Tesla V100-SXM2-32GB", "昇腾910B", "llama-3.1-8b".
+"""From any reasonable spelling to the catalog's own name: "h100", "A100-40GB", "Tesla V100-SXM2-32GB", "昇腾910B".
 
 A name is cut into words; noise words (vendors, "GPU", "instruct") are dropped. Aliases of `data/aliases.csv` settle what is
 ambiguous ("a100" is the 80 GB SXM card); else the names that hold every word asked for are candidates and the one with the
@@ -30,8 +30,8 @@ CHINESE = {
 }
 WHAT = {"gpus": "GPU", "models": "Model", "links": "Link"}
 NOISE = {
-    "gpus": "nvidia geforce tesla quadro amd instinct radeon huawei intel habana google aws gpu npu card generation edition hgx dgx"
-    " ac accelerator nvlink hbm2 hbm2e hbm3e gddr6 gddr6x gddr7",
+    "gpus": "nvidia geforce tesla quadro amd instinct radeon huawei intel habana google aws gpu npu card generation edition hgx"
+    " dgx ac accelerator nvlink hbm2 hbm2e hbm3e gddr6 gddr6x gddr7",
     "models": "instruct chat base hf it pt text model meta ai llm moonshotai",
     "links": "gbit gbps gb s network fabric aws gcp alibaba cloud hpe",
 }
@@ -43,9 +43,9 @@ def words(name: str, kind: str) -> tuple[str, ...]:
     text = unicodedata.normalize("NFKC", name).lower()
     for chinese, latin in CHINESE.items():
         text = text.replace(chinese, latin)
+    text = re.sub(r"(?<=\d)_(?=\d)", ".", text) if kind == "models" else text.replace("_", " ")
     if kind == "models":
         text = text.split("/")[-1] if text.count("/") == 1 else text
-        text = re.sub(r"(?<=\d)_(?=\d)", ".", text)
         text = re.sub(r"(?<=[a-z]{2})(?=\d)", " ", text)
         text = re.sub(r"(?<=\b[a-z])v(?=\d)", " v", text)
     if kind == "gpus":

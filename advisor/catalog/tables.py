@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.units import Q, Quantity, Record, unit
 
 
 class CatalogError(ValueError):
-    """A name, constant or table that the catalog does not hold. The message is one plain sentence with the nearest known name."""
+    """A name, constant or table that the catalog does not hold. The message is one sentence with the nearest known name."""
 
 
 @functools.cache
@@ -43,8 +43,7 @@ def _rows(filename: str) -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """One value of a long table with where it comes from.
 
     value: as written; unit: "text", "flag", "date", or a unit of the registry ("" is a pure number).
@@ -104,6 +103,9 @@ def facts(filename: str, name: str, as_of: str | None = None) -> dict[str, Fact]
         raise unknown(filename.removesuffix(".csv"), name, names(filename))
     result = {}
     for quantity, known in _facts(filename)[name].items():
+        if len(known) == 1 and as_of is None:
+            result[quantity] = known[0]
+            continue
         youngest = max((fact for fact in known if as_of is None or fact.as_of <= as_of), key=_date, default=None)
         if youngest is not None:
             result[quantity] = youngest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from advisor.catalog.gpus import Confidence
+from advisor.catalog.cards import Confidence
 from advisor.catalog.spelling import resolve
 from advisor.catalog.tables import facts, names
 from advisor.units import Record

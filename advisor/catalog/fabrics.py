@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from advisor.catalog.gpus import Confidence
+from advisor.catalog.cards import Confidence
 from advisor.catalog.spelling import resolve
 from advisor.catalog.tables import facts, names
 from advisor.units import BandwidthPerGPU, BandwidthPerNode, Fraction, Kind, Q, Quantity, Record, Time, unit

@@ -21,9 +21,9 @@ class GPU(Record):
     memory: the vendor's label. capacity: what `nvidia-smi` (or the vendor's like) reports, the number a need is held against.
     fp32: outside the matrix units. int8 counts operations as FLOP. measured_bf16: best matmul rate anybody published.
     nvlink: all fast links together, both directions, as catalogued; None without such links.
-    scale_up: name of the link used among all cards of a node; a PCIe link where the card has no other or only an optional bridge.
+    scale_up: name of the link among all cards of a node; a PCIe link where the card has no other, or only an optional bridge.
     bridge, bridge_gpus: name of the optional bridge and how many cards it can join.
-    confidence: of the specification as a whole; `capacity_confidence` of the capacity; `fact("gpus.csv", name, field)` of any other.
+    confidence: of the specification as a whole; `fact("gpus.csv", name, field).confidence` of one figure.
     """
 
     name: str
@@ -64,30 +64,7 @@ class GPU(Record):
     market_note: str
 
 
-NUMBERS = [
-    "memory",
-    "capacity",
-    "memory_bandwidth",
-    "fp32",
-    "tf32",
-    "fp16",
-    "bf16",
-    "fp8",
-    "fp4",
-    "int8",
-    "measured_bf16",
-    "supports_bf16",
-    "supports_fp8",
-    "supports_fp4",
-    "nvlink",
-    "bridge",
-    "bridge_gpus",
-    "pcie_generation",
-    "pcie_lanes",
-    "power",
-    "launch_year",
-]
-TEXTS = [
+TEXTS = (
     "vendor",
     "architecture",
     "compute_capability",
@@ -98,7 +75,9 @@ TEXTS = [
     "scale_up",
     "notes",
     "market_note",
-]
+)
+OWN = ("name", "capacity_confidence", "confidence", "source", "as_of")
+NUMBERS = tuple(field for field in GPU.__dataclass_fields__ if field not in (*TEXTS, *OWN))
 
 
 @functools.cache
