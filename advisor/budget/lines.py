@@ -1,0 +1,332 @@
+"""Every bill of a training: the obvious one and those nobody sees.
+
+Amounts are proportional to their drivers (see interval.py). Each line names its formula, its source and the switch that
+turns it off; `BudgetInputs.off` takes the line codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from advisor import catalog
+from advisor.budget import texts
+from advisor.budget.interval import Driver
+from advisor.budget.money import convert
+from advisor.budget.records import BudgetInputs, Tier
+from advisor.trail import Trail
+from advisor.units import Q, Quantity, maximum, unit
+
+TERMS = {"reserved_1y": Q(1.0, unit("year")), "reserved_3y": Q(3.0, unit("year"))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A line before its interval is known. on: the switch that would turn it off, or the code in `off` that did."""
+
+    code: str
+    text: dict
+    amount: Quantity
+    formula: str
+    source: str
+    switch: str
+    drivers: tuple[str, ...]
+
+
+def value(key: str) -> Quantity:
+    """Constant `budget.<key>`."""
+    return catalog.constant(f"budget.{key}")
+
+
+def constant_driver(code: str, key: str) -> Driver:
+    """The driver of a constant with low and high in data/constants/budget.csv."""
+    row = catalog.constant_row(f"budget.{key}")
+    expected = float(row["value"])
+    return Driver.of(code, expected, float(row["low"] or expected), float(row["high"] or expected))
+
+
+def _inverse(driver: Driver) -> Driver:
+    """The driver of something proportional to 1 / value."""
+    return Driver(driver.code, 1 / driver.high, 1 / driver.low)
+
+
+def given_or(given: Any, key: str) -> Any:
+    """What the user gave, or the planning value."""
+    return value(key) if given is None else given
+
+
+@dataclass
+class Ledger:
+    """Collects lines and drivers of one budget in one currency."""
+
+    inputs: BudgetInputs
+    currency: str
+    trail: Trail
+    drafts: list[Draft]
+    drivers: dict[str, Driver]
+
+    def local(self, key: str) -> Quantity:
+        """The constant of this currency: `budget.<key>_usd` or `_cny`."""
+        return value(f"{key}_{self.currency.lower()}")
+
+    def driver(self, driver: Driver) -> str:
+        """Register a driver once and give back its code."""
+        self.drivers.setdefault(driver.code, driver)
+        return driver.code
+
+    def local_driver(self, code: str, key: str) -> str:
+        """The driver of a constant of this currency."""
+        return self.driver(constant_driver(code, f"{key}_{self.currency.lower()}"))
+
+    def line(
+        self,
+        code: str,
+        formula: str,
+        source: str,
+        drivers: tuple[str, ...] = (),
+        *,
+        detail: str = "",
+        switch: str = "",
+        name: dict | None = None,
+        **inputs: Any,
+    ) -> Quantity:
+        """Compute a line from its formula text and keep it; 0 when its code is in `off`."""
+        key = f"{code}:{detail}" if detail else code
+        off = code in self.inputs.off or key in self.inputs.off
+        amount = self.trail.step(f"line {key}", formula, source, **inputs).to(self.currency)
+        if off:
+            amount = self.trail.step(f"line {key} switched off", "amount * 0", "", amount=amount)
+        self.drafts.append(
+            Draft(
+                code=key,
+                text=name or texts.of(texts.LINES, code),
+                amount=amount,
+                formula=formula,
+                source=source,
+                switch=switch or f"off: {key}",
+                drivers=drivers,
+            )
+        )
+        return amount
+
+
+def machine_lines(
+    ledger: Ledger,
+    *,
+    price: Quantity,
+    machines: Quantity,
+    hours: Quantity,
+    lost: Quantity,
+    mode: str,
+    experiments: float,
+    minimum_time: Quantity,
+    source: str,
+) -> Quantity:
+    """The lines billed by machine-hours; gives back the machine-hours paid.
+
+    hours: of the final run without interruption. lost: machine time lost to failures or interruptions on top.
+    experiments: trial runs x share of the final run.
+    """
+    purchase = ledger.inputs.purchase
+    common = {"price": price, "machines": machines}
+    run = ledger.line(
+        "final_run", "machines * price * hours", source, ("time", "price"), switch="(the run itself)", hours=hours, **common
+    )
+    trials = ledger.line(
+        "experiments",
+        "machines * price * hours * trial_share",
+        source,
+        ("time", "price", "experiments"),
+        switch="purchase.experiments = 0 or off: experiments",
+        hours=hours,
+        trial_share=Q(experiments, ""),
+        **common,
+    )
+    if mode == "spot":
+        lost_line = ledger.line(
+            "interruptions", "machines * price * lost", "daly-2006", ("time", "price", "interruption"), lost=lost, **common
+        )
+    else:
+        lost_line = ledger.line(
+            "failures",
+            "machines * price * lost",
+            source,
+            ("time", "price", "goodput"),
+            switch="goodput = 1 or off: failures",
+            lost=lost,
+            **common,
+        )
+    idle = ledger.line(
+        "idle",
+        "(run + trials) * idle_share",
+        "planning-budget",
+        ("time", "price", "idle"),
+        run=run,
+        trials=trials,
+        idle_share=value("idle_share"),
+    )
+    used = ledger.trail.step(
+        "machine_hours",
+        "(run + trials + lost + idle) / price",
+        "",
+        run=run,
+        trials=trials,
+        lost=lost_line,
+        idle=idle,
+        price=price,
+    ).to("h")
+    if mode in TERMS:
+        # A reservation is paid for its whole term, whatever runs on it.
+        term = ledger.trail.step("machine_hours_of_the_term", "machines * term", "", machines=machines, term=TERMS[mode])
+        term = maximum(term.to("h"), used)
+    elif minimum_time.magnitude > 0:
+        term = ledger.trail.step(
+            "machine_hours_of_the_term",
+            "machines * minimum_time * whole(used / machines / minimum_time)",
+            "",
+            machines=machines,
+            minimum_time=minimum_time,
+            used=used,
+        ).to("h")
+    else:
+        return used
+    ledger.line(
+        "unused_term",
+        "price * (term - used) * (1 - other_use)",
+        source,
+        ("price",),
+        switch="purchase.other_use = 1 or off: unused_term",
+        price=price,
+        term=term,
+        used=used,
+        other_use=purchase.other_use,
+    )
+    return term
+
+
+def tier_price(ledger: Ledger, tier: Tier) -> tuple[Quantity, str]:
+    """Price per bytes and month of a tier in the budget's currency, with its source."""
+    if tier.storage_class == "local-nvme":
+        return Q(0.0, unit(f"{ledger.currency} / GB / month")), ""
+    if tier.price is not None:
+        return convert(tier.price, ledger.currency, ledger.inputs.exchange_rate), tier.source
+    key = f"budget.storage_{tier.storage_class.replace('-', '_')}_{ledger.currency.lower()}"
+    row = catalog.constant_row(key)
+    return catalog.constant(key), row["source"]
+
+
+def storage_lines(ledger: Ledger, calendar: Quantity) -> None:
+    """Storage by tier and month, during the work and after it; requests; egress; transfer between regions."""
+    inputs = ledger.inputs
+    after = given_or(inputs.retention_after, "retention_after")
+    if inputs.retention_after is None:
+        during = calendar.m_as("month")  # month
+        row = catalog.constant_row("budget.retention_after")
+        ledger.driver(
+            Driver.of("retention", during + float(row["value"]), during + float(row["low"]), during + float(row["high"]))
+        )
+    drivers = ("retention",) if inputs.retention_after is None else ()
+    ledger.driver(Driver("storage_price", 0.9, 1.2))
+    for tier in inputs.tiers:
+        price, source = tier_price(ledger, tier)
+        kept = after if tier.after else after * 0
+        name = texts.of(texts.LINES, "storage")
+        name = texts.both(f"{name['en']}: {tier.role}", f"{name['zh']}：{tier.role}")
+        moved = ("storage_price", *(drivers if tier.after else ()))
+        ledger.line(
+            "storage",
+            "maximum(capacity, minimum) * price * (during + after)",
+            source,
+            moved,
+            detail=tier.role,
+            name=name,
+            capacity=tier.capacity,
+            minimum=tier.minimum,
+            price=price,
+            during=calendar,
+            after=kept,
+        )
+    if inputs.requests_write.magnitude or inputs.requests_read.magnitude:
+        ledger.line(
+            "requests",
+            "writes * write_price + reads * read_price",
+            "cloudprice-2026-2",
+            (ledger.local_driver("request_price", "get_price"),),
+            writes=inputs.requests_write,
+            reads=inputs.requests_read,
+            write_price=ledger.local("put_price"),
+            read_price=ledger.local("get_price"),
+        )
+    if inputs.egress.magnitude:
+        ledger.line(
+            "egress",
+            "bytes * price",
+            "cloudprice-2026-2",
+            (ledger.local_driver("egress_price", "egress_price"),),
+            switch="egress = 0 or off: egress",
+            bytes=inputs.egress,
+            price=ledger.local("egress_price"),
+        )
+    if inputs.cross_region.magnitude:
+        ledger.line(
+            "cross_region",
+            "bytes * price",
+            "planning-budget",
+            (ledger.local_driver("region_price", "region_price"),),
+            switch="cross_region = 0 or off: cross_region",
+            bytes=inputs.cross_region,
+            price=ledger.local("region_price"),
+        )
+
+
+def other_lines(ledger: Ledger, machines: Quantity, gpu_bill: Quantity) -> None:
+    """Preprocessing, what stopped machines leave behind, support and people."""
+    inputs = ledger.inputs
+    if inputs.raw_data.magnitude:
+        ledger.line(
+            "preprocessing",
+            "raw_data / core_throughput * core_price",
+            "planning-budget",
+            (ledger.driver(_inverse(constant_driver("preprocessing", "core_throughput"))),),
+            raw_data=inputs.raw_data,
+            core_throughput=value("core_throughput"),
+            core_price=ledger.local("core_price"),
+        )
+    stopped = given_or(inputs.stopped_time, "stopped_time")
+    drivers = () if inputs.stopped_time is not None else (ledger.driver(constant_driver("stopped", "stopped_time")),)
+    disks = value("boot_disk") * Q(1, unit("node")) * machines if inputs.disks is None else inputs.disks
+    ledger.line(
+        "leftovers",
+        "(disks * disk_price + snapshots * snapshot_price + addresses * address_price) * stopped",
+        "planning-budget",
+        drivers,
+        switch="delete them (stopped_time = 0) or off: leftovers",
+        disks=disks,
+        disk_price=ledger.local("disk_price"),
+        snapshots=inputs.snapshots,
+        snapshot_price=ledger.local("snapshot_price"),
+        addresses=Q(inputs.addresses, ""),
+        address_price=ledger.local("address_price"),
+        stopped=stopped,
+    )
+    support = given_or(inputs.support_share, "support_share")
+    if support.magnitude:
+        ledger.line(
+            "support",
+            "gpu_bill * support_share",
+            "planning-budget",
+            ("time", "price"),
+            switch="support_share = 0 or off: support",
+            gpu_bill=gpu_bill,
+            support_share=support,
+        )
+    if inputs.operator_time.magnitude:
+        ledger.line(
+            "operations",
+            "operator_time * operator_price",
+            "planning-budget",
+            (ledger.local_driver("operator_price", "operator_price"),),
+            switch="operator_time = 0 or off: operations",
+            operator_time=inputs.operator_time,
+            operator_price=ledger.local("operator_price"),
+        )
