@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from advisor.catalog.tables import CatalogError, table, unknown
+from advisor.catalog.tables import CatalogError, nearest, table, unknown
 
 CHINESE = {
     "昇腾": " ascend ",
@@ -97,7 +97,9 @@ def resolve(
             matches[own] = min(len(set(own_words) - set(asked)), matches.get(own, 99))
     closest = [own for own, others in matches.items() if others == min(matches.values())]
     if not closest:
-        raise unknown(WHAT[kind], name, known)
+        spoken = {"".join(own_words): own for own_words, own in spellings.items()}
+        near = nearest(joined, spoken)
+        raise unknown(WHAT[kind], name, known, spoken[near] if near else None)
     if kind == "models" and len(closest) > 1:
         raise CatalogError(
             f"{WHAT[kind]} {str(name)!r} can mean several models of the catalog: say {' or '.join(closest[:4])}."

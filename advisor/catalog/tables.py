@@ -148,10 +148,10 @@ def _hint(name: str, known: Iterable[str]) -> str:
     return f"; the nearest known is {near!r}" if near else ""
 
 
-def unknown(what: str, name: Any, known: Iterable[str]) -> CatalogError:
+def unknown(what: str, name: Any, known: Iterable[str], near: str | None = None) -> CatalogError:
     """The error for a name that a catalog does not hold: one sentence with the nearest known name or some known ones."""
     known = tuple(known)
-    near = nearest(str(name), known)
+    near = near or nearest(str(name), known)
     hint = f"the nearest known name is {near!r}" if near else f"known names are for example {', '.join(known[:3])}"
     return CatalogError(f"{what} {str(name)!r} is not in the catalog; {hint}.")
 
