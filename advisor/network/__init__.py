@@ -10,16 +10,27 @@ from advisor.network.communication import (
     exposed_communication,
 )
 from advisor.network.fabric import Fabric, fabric_of, fabrics_of, stack
+from advisor.network.ladder import FabricRung, cheapest_fabric, fabric_ladder
+from advisor.network.leaf_spine import LeafSpine, size_leaf_spine
+from advisor.network.requirement import Requirement, require_interconnect, step_with
 
 __all__ = [
     "CommunicationEstimate",
     "CommunicationInputs",
     "Fabric",
+    "FabricRung",
+    "LeafSpine",
+    "Requirement",
     "bus_bandwidth",
+    "cheapest_fabric",
     "collective_time",
     "estimate_communication",
     "exposed_communication",
+    "fabric_ladder",
     "fabric_of",
     "fabrics_of",
+    "require_interconnect",
+    "size_leaf_spine",
     "stack",
+    "step_with",
 ]

@@ -7,10 +7,10 @@ For n ranks, r of them in each node, and a message of S bytes (nccl-tests' size)
     between   y = V / (the node's bandwidth), for a ring through all nodes
     time      = latency + max(x, y) + sqrt(ramp_in x) + sqrt(ramp_out y)
 
-V is the bus-bandwidth convention of nccl-tests (doc/PERFORMANCE.md). The square root is the cost of pipelining S in chunks of the
-best size (Thakur, Rabenseifner and Gropp 2005, section 4); its factor and the latencies are fitted (data/constants/network.csv).
-All-reduce takes the faster of ring and tree, as NCCL does: a tree over two nodes sends S per node and not 2 (n-1)/n S, which is why
-two nodes can print more than their network carries; a tree over more saves latency and no bytes.
+V is the bus-bandwidth convention of nccl-tests (doc/PERFORMANCE.md). The square root is the cost of pipelining S in chunks
+of the best size (Thakur, Rabenseifner and Gropp 2005, section 4); its factor and the latencies are fitted and stand in
+data/constants/network.csv. All-reduce takes the faster of ring and tree, as NCCL does: a tree over two nodes sends S per node
+and not 2 (n-1)/n S, which is why two nodes can print more than their network carries; a tree over more saves latency only.
 """
 
 from __future__ import annotations
@@ -83,12 +83,16 @@ def seconds(kind: str, size: Any, ranks: Any, ranks_per_node: Any, fabric: Numbe
         latency = fabric.up_latency + passes * (fabric.up_hop * (n - k) + fabric.out_hop * (k - 1.0))
         time = latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
         if kind == "all_reduce":
-            time = np.minimum(time, _tree(size, x, y, r, k, network, fabric))
+            tree, switched = _tree(size, x, y, r, k, network, fabric)
+            time = np.where(switched & ~several, tree, np.minimum(time, tree))
         return np.where(n > 1, time, 0.0)[()]
 
 
 def _tree(size: Any, x: Any, y: Any, r: Any, k: Any, network: Any, fabric: Numbers) -> Any:
-    """All-reduce in seconds where a switch reduces inside the node, or over a tree between nodes (else inf)."""
+    """All-reduce in seconds over a tree between nodes (inf within one), and whether the node's switch reduces.
+
+    Inside one node NCCL takes the switch whenever it can, also where a ring would be a little faster.
+    """
     switched = (r > 4) & (fabric.reduction > 1)
     inside = x / np.where(switched, fabric.reduction, _share("tree.bandwidth"))
     up_ramp = np.where(switched, fabric.reduction_ramp, fabric.up_ramp)
@@ -100,14 +104,14 @@ def _tree(size: Any, x: Any, y: Any, r: Any, k: Any, network: Any, fabric: Numbe
     between = np.where(k > 1, between, 0.0)
     latency = fabric.up_latency + 2.0 * (fabric.up_hop * (r - 1.0) + fabric.out_latency * np.log2(k))
     time = latency + np.maximum(inside, between) + np.sqrt(up_ramp * inside) + np.sqrt(fabric.out_ramp * between)
-    return np.where((k > 1) | switched, time, np.inf)
+    return np.where((k > 1) | switched, time, np.inf), switched
 
 
 def collective_time(kind: str, size: Bytes, ranks: Any, ranks_per_node: Any, fabric: Fabric, sharing: Any = 1) -> Time:
     """Time of one collective.
 
-    kind: one of KINDS. size: what nccl-tests calls size: the whole buffer of an all-reduce, the gathered output of an all-gather,
-        the input of a reduce-scatter, one rank's send buffer of an all-to-all, the message of a send.
+    kind: one of KINDS. size: what nccl-tests calls size: the whole buffer of an all-reduce, the gathered output of an
+        all-gather, the input of a reduce-scatter, one rank's send buffer of an all-to-all, the message of a send.
     ranks: GPUs in the group. ranks_per_node: how many of them share a node. sharing: such groups at once on a node's ports.
     Scalars or arrays that broadcast. Raises UnitError on an unknown kind or a size that is no amount of information.
     """

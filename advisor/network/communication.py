@@ -1,7 +1,8 @@
 """Stage 3: what a training step sends, by parallel dimension, how long that takes on a fabric, and what compute can hide.
 
-Placement of ranks: tensor parallel is innermost, then context, then data (experts within data and context), pipeline outermost, as
-Megatron orders them; so a node of g GPUs holds min(t, g) ranks of a tensor group, up to g/t of a context or data group, and so on.
+Placement of ranks: tensor parallel is innermost, then context, then data (experts within data and context), pipeline
+outermost, as Megatron orders them; so a node of g GPUs holds min(t, g) ranks of a tensor group, up to g/t of a context or
+data group, and so on.
 All times are of one GPU for one optimizer step, without the pipeline's bubble.
 """
 

@@ -1,4 +1,4 @@
-"""The fabric of a cluster: what joins the GPUs of a node and what joins the nodes, as numbers that collectives can be timed with."""
+"""The fabric of a cluster: what joins the GPUs of a node and what joins the nodes, in numbers that time a collective."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from advisor.units import (
     unit,
 )
 
+_ONE, _NONE, _NO_TIME = Q(1.0, ""), Q(0.0, ""), Q(0.0, "s")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fabric(Record):
@@ -37,7 +39,7 @@ class Fabric(Record):
     scale_up_small_group: loss of groups below 8 ranks, times (1/n - 1/8); negative where a small group is faster.
     scale_up_all_to_all: all-to-all bandwidth over that of the ring.
     bridge_gpus, bridge_bandwidth: cards that a bridge joins beside the node's PCIe (1 without), and their bus bandwidth.
-    scale_out_bandwidth: large-message bus bandwidth of a whole node (all its ports) between nodes; zero when there is no network.
+    scale_out_bandwidth: large-message bus bandwidth of a whole node (all its ports) between nodes; zero without a network.
     scale_out_latency, scale_out_hop, scale_out_ramp: one level of the tree, one step of the ring, square-root term.
     gpus_per_node: GPUs joined by the scale-up link (72 in an NVL72 rack). nics_per_node: ports per such node.
     rdma: whether the network between nodes moves data without the host's processor.
@@ -47,19 +49,19 @@ class Fabric(Record):
     scale_up: Word = ""
     scale_out: Word = ""
     scale_up_bandwidth: BandwidthPerGPU
-    scale_up_reduction: Fraction = Q(1.0, "")
+    scale_up_reduction: Fraction = _ONE
     scale_up_latency: Time
-    scale_up_hop: Time = Q(0.0, "s")
-    scale_up_ramp: Time = Q(0.0, "s")
-    scale_up_reduction_ramp: Time = Q(0.0, "s")
-    scale_up_small_group: Signed = Q(0.0, "")
-    scale_up_all_to_all: Fraction = Q(1.0, "")
+    scale_up_hop: Time = _NO_TIME
+    scale_up_ramp: Time = _NO_TIME
+    scale_up_reduction_ramp: Time = _NO_TIME
+    scale_up_small_group: Signed = _NONE
+    scale_up_all_to_all: Fraction = _ONE
     bridge_gpus: Integer = 1
     bridge_bandwidth: BandwidthPerGPU | None = None
     scale_out_bandwidth: BandwidthPerNode
     scale_out_latency: Time
-    scale_out_hop: Time = Q(0.0, "s")
-    scale_out_ramp: Time = Q(0.0, "s")
+    scale_out_hop: Time = _NO_TIME
+    scale_out_ramp: Time = _NO_TIME
     gpus_per_node: Integer = 8
     nics_per_node: Integer = 8
     rdma: Any = True
@@ -119,25 +121,28 @@ class Numbers(NamedTuple):
     nics: Any
 
 
-def _line_rate(gpu: Any) -> Quantity:
-    """One-way line rate of a GPU's own link: half of the catalogued NVLink total, or its PCIe lanes."""
-    if gpu.scale_up.startswith("PCIe") or gpu.nvlink is None:
-        generation = int(gpu.pcie_generation or 4)
-        return constant(f"pcie_lane.{generation}") * int(gpu.pcie_lanes or 16) / Q(1, unit("GPU"))
+def _line_rate(gpu: Any, link: str) -> Quantity:
+    """One-way line rate of a GPU's link: half of the catalogued NVLink total, its PCIe lanes, or that of another link."""
+    if link != gpu.scale_up:
+        return catalog.link(link).line_rate.to("GB / s / GPU")
+    if link.startswith("PCIe") or gpu.nvlink is None:
+        generation, lanes = int(gpu.pcie_generation or 4), int(gpu.pcie_lanes or 16)
+        return constant(f"pcie_lane.{generation}") * lanes / Q(1, unit("GPU"))
     return gpu.nvlink / 2
 
 
-def _scale_up(gpu: Any, gpus_per_node: Any) -> dict[str, Any]:
-    """The scale-up fields of a `Fabric` for one GPU model."""
-    name = scale_up_class(gpu.scale_up, gpu)
-    domain = next((constant(f"domain.{key}").m_as("") for word, key in DOMAINS.items() if word in gpu.scale_up), 1)
+def _scale_up(gpu: Any, gpus_per_node: Any, scale_up: str | None = None, kind: str | None = None) -> dict[str, Any]:
+    """The scale-up fields of a `Fabric` for one GPU model, or with another link or class in place of its own."""
+    link = gpu.scale_up if scale_up is None else catalog.link(scale_up).name
+    name = kind or scale_up_class(link, gpu if link == gpu.scale_up else None)
+    domain = next((constant(f"domain.{key}").m_as("") for word, key in DOMAINS.items() if word in link), 1)
     bridge_gpus = int(getattr(gpu, "bridge_gpus", None) or 1)
     bridge = None
-    if bridge_gpus > 1 and gpu.nvlink is not None:
+    if bridge_gpus > 1 and gpu.nvlink is not None and link == gpu.scale_up:
         bridge = gpu.nvlink / 2 * constant("nvlink_bridge.efficiency")
     return {
-        "scale_up": gpu.scale_up,
-        "scale_up_bandwidth": (_line_rate(gpu) * constant(f"{name}.efficiency")).to("GB / s / GPU"),
+        "scale_up": link,
+        "scale_up_bandwidth": (_line_rate(gpu, link) * constant(f"{name}.efficiency")).to("GB / s / GPU"),
         "scale_up_reduction": constant(f"{name}.reduction"),
         "scale_up_latency": constant(f"{name}.latency"),
         "scale_up_hop": constant(f"{name}.hop"),
@@ -159,9 +164,7 @@ def _scale_out(link: Any, gpus_per_node: Any, nics_per_node: Any) -> dict[str, A
         return {"scale_out": "", "rdma": False, **nothing}
     name = scale_out_class(link.kind)
     nics = default_nics(link, gpus_per_node) if nics_per_node is None else nics_per_node
-    line_rate = (
-        link.line_rate.m_as("GB / s") if link.line_rate.check("[information]/[time]") else link.line_rate.m_as("GB / s / GPU")
-    )
+    line_rate = link.line_rate.m_as("GB / s")
     return {
         "scale_out": link.name,
         "scale_out_bandwidth": Q(line_rate * nics, unit("GB / s / node")) * constant(f"{name}.efficiency"),
@@ -174,7 +177,7 @@ def _scale_out(link: Any, gpus_per_node: Any, nics_per_node: Any) -> dict[str, A
 
 
 def default_nics(link: Any, gpus_per_node: Any) -> Any:
-    """Ports per node as usually built: one for TCP and eRDMA, else the catalog's number per 8-GPU node in proportion, or one a GPU."""
+    """Ports per node as usually built: one for TCP and eRDMA, else the catalog's number in proportion, or one per GPU."""
     name = scale_out_class(link.kind)
     if name in ("tcp", "erdma"):
         return 1
@@ -196,17 +199,26 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def fabric_of(gpu: Any, scale_out: Any, gpus_per_node: Any = 8, nics_per_node: Any = None) -> Fabric:
+def fabric_of(
+    gpu: Any,
+    scale_out: Any,
+    gpus_per_node: Any = 8,
+    nics_per_node: Any = None,
+    scale_up: str | None = None,
+    scale_up_class: str | None = None,
+) -> Fabric:
     """The fabric of nodes of `gpus_per_node` cards joined by `scale_out`.
 
     gpu: a catalog GPU. scale_out: name of a catalog link, a Link, or None for a single node.
     nics_per_node: ports of that link per node; by default as usually built (`default_nics`).
+    scale_up: another link in the node than the card's own (by catalog name). scale_up_class: another class of constants for it,
+        such as "pcie_host" for a host without peer access or "pcie_two_sockets".
     GB200 and GB300 share one NVLink domain of 72 GPUs, whatever the server's own number.
     """
-    up = _scale_up(gpu, gpus_per_node)
+    up = _scale_up(gpu, gpus_per_node, scale_up, scale_up_class)
     out = _scale_out(_link(scale_out), up["gpus_per_node"], nics_per_node)
     both = {key: _plain(value) for key, value in (up | out).items()}
-    return Fabric(name=f"{gpu.scale_up} / {both['scale_out'] or 'no network'}", **both)
+    return Fabric(name=f"{both['scale_up']} / {both['scale_out'] or 'no network'}", **both)
 
 
 def fabrics_of(

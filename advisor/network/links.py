@@ -1,7 +1,7 @@
 """Links by class: which constants describe the link inside a node and the network between nodes.
 
-The constants were fitted once per class to measured collectives and stand in data/constants/network.csv; a catalog link only says
-its line rate and its class. So a card or cloud that was never measured is described by its line rate and the class it belongs to.
+The constants were fitted once per class to measured collectives and stand in data/constants/network.csv; a catalog link only
+says its line rate and its class. So a card or cloud that was never measured is described by its line rate and its class.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SCALE_OUT_CLASSES = {
 DOMAINS = {"NVL72": "nvl72", "Unified Bus (Ascend 910C)": "unified_bus"}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def constant(name: str) -> Quantity:
     """The network constant `name` of data/constants/network.csv."""
     return catalog.constant(f"network.{name}")
@@ -62,10 +62,8 @@ def scale_up_class(link: str, gpu: Any = None) -> str:
     Cards on PCIe differ by what their driver and their usual host allow: consumer cards copy through host memory, workstation
     and server cards of the Blackwell generation were measured across two sockets. Raises UnitError on an unknown name.
     """
-    for word, name in SCALE_UP_CLASSES.items():
-        if word in link:
-            break
-    else:
+    name = next((name for word, name in SCALE_UP_CLASSES.items() if word in link), None)
+    if name is None:
         raise UnitError(f"Fabric.scale_up has no class for {link!r}; known are {', '.join(SCALE_UP_CLASSES)}.")
     if name == "pcie" and gpu is not None:
         if gpu.segment == "consumer":

@@ -1,0 +1,188 @@
+"""The inverse question: which interconnect does a layout require, so that a step waits for it no more than a stated share?
+
+For a target share w of the step, exposed communication may take w / (1 - w) of the rest of the step. Exposed communication
+falls as bandwidth rises and never the other way, so the bandwidth at which it just fits is found by halving an interval; at
+that bandwidth the exposed share is the target, which a test checks. Latency does not shrink with bandwidth: where it alone is
+more than the target, no bandwidth suffices and the requirement is infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from advisor.network.communication import (
+    DIMENSIONS,
+    CommunicationInputs,
+    Flow,
+    dimension_seconds,
+    flow_seconds,
+    flows_of,
+    windows,
+)
+from advisor.network.fabric import Numbers
+from advisor.network.volumes import measure_volumes
+from advisor.trail import Step, Trail
+from advisor.units import BandwidthPerGPU, BandwidthPerNode, Flag, Fraction, Q, Record, Time, UnitError, Word, unit
+
+#: Names of the collectives by dimension and kind.
+NAMES = {
+    ("data", "all_reduce"): {"en": "all-reduce of gradients (data parallel)", "zh": "梯度 all-reduce（数据并行）"},
+    ("data", "all_gather"): {
+        "en": "all-gather and reduce-scatter of weights and gradients (ZeRO)",
+        "zh": "权重与梯度的 all-gather / reduce-scatter（ZeRO）",
+    },
+    ("tensor", "all_reduce"): {"en": "all-reduce of activations (tensor parallel)", "zh": "激活值 all-reduce（张量并行）"},
+    ("tensor", "all_gather"): {
+        "en": "all-gather and reduce-scatter of activations (tensor and sequence parallel)",
+        "zh": "激活值 all-gather / reduce-scatter（张量与序列并行）",
+    },
+    ("context", "send"): {"en": "keys and values around the ring (context parallel)", "zh": "键值环形传递（上下文并行）"},
+    ("expert", "all_to_all"): {"en": "all-to-all of tokens (expert parallel)", "zh": "token all-to-all（专家并行）"},
+    ("pipeline", "send"): {"en": "activations between stages (pipeline parallel)", "zh": "阶段间激活值传递（流水线并行）"},
+}
+
+LOW, HIGH = 3.0, 16.0  # decimal logarithms of the bandwidths searched, in B/s
+HALVINGS = 52
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement(Record):
+    """The interconnect a layout requires. Each field is a scalar or an array, as the inputs are.
+
+    required_scale_up: bus bandwidth per GPU inside the node at which the step waits `share` of its time, were the network
+        between nodes no limit. required_scale_out: per node between nodes, with the inside of the node as given.
+        Zero where nothing is sent there; infinite where latency alone exceeds the target.
+    binding_collective, binding_level: the collective waited for longest at those bandwidths and where it runs ("scale_up",
+        "scale_out" or "none"). communication_share: what the given fabric would have the step wait. met: whether that is
+        within `share`.
+    """
+
+    share: Fraction
+    required_scale_up: BandwidthPerGPU
+    required_scale_out: BandwidthPerNode
+    binding_collective: Word
+    binding_collective_zh: Word
+    binding_level: Word
+    exposed_time: Time
+    communication_share: Fraction
+    met: Flag
+    trail: tuple[Step, ...] = ()
+
+
+def exposed_seconds(times: dict[str, Any], hiding: dict[str, tuple[Any, Any]], compute: Any) -> Any:
+    """Communication waited for in seconds: each dimension less what hides behind its share of `compute` seconds."""
+    exposed: Any = 0.0
+    for name in DIMENSIONS:
+        share, window = hiding[name]
+        finite = np.where(np.isfinite(times[name]), times[name], 0.0)
+        exposed = exposed + times[name] - np.minimum(share * finite, window * compute)
+    return exposed
+
+
+def solve(exposed: Callable[[Any], Any], target: Any) -> Any:
+    """The smallest bandwidth (B/s) at which `exposed(bandwidth)` is at most `target`; 0 if always, inf if never."""
+    shape = np.shape(exposed(10.0**HIGH) + target)
+    low, high = np.full(shape, LOW), np.full(shape, HIGH)
+    never = exposed(10.0**high) > target
+    always = exposed(10.0**low) <= target
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        enough = exposed(10.0**middle) <= target
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(never, np.inf, np.where(always, 0.0, 10.0**high))[()]
+
+
+def _prepared(inputs: CommunicationInputs) -> tuple[list[Flow], Numbers, dict[str, tuple[Any, Any]]]:
+    numbers = inputs.fabric.numbers()
+    volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, Trail())
+    return flows_of(volumes, inputs.layout, numbers.gpus_per_node), numbers, windows(inputs.training, inputs.layout)
+
+
+def require_interconnect(
+    inputs: CommunicationInputs, compute_time: Time, share: Any = 0.1, other_time: Time | None = None
+) -> Requirement:
+    """The bus bandwidths at which communication is `share` of the step, and the collective that binds.
+
+    compute_time: what one GPU computes in a step, behind which communication can hide. other_time: the rest of the step
+    (bubble, optimizer, data stalls), zero by default. share: a number between 0 and 1, or an array.
+    """
+    if np.any(np.asarray(share) <= 0) or np.any(np.asarray(share) >= 1):
+        raise UnitError(f"require_interconnect.share must lie between 0 and 1, but was given {share!r}.")
+    flows, numbers, hiding = _prepared(inputs)
+    compute = compute_time.m_as("s")  # plain seconds from here on: the fitted formula of collectives
+    rest = compute if other_time is None else compute + other_time.m_as("s")
+    target = np.asarray(share) / (1.0 - np.asarray(share)) * rest
+
+    def exposed(fabric: Numbers) -> Any:
+        return exposed_seconds(dimension_seconds(flows, fabric), hiding, compute)
+
+    one_link = {"bridge_gpus": 1, "bridge": np.inf}
+    out = solve(lambda rate: exposed(numbers._replace(out=rate)), target)
+    up = solve(lambda rate: exposed(numbers._replace(up=rate, out=np.inf, **one_link)), target)
+    actual = exposed(numbers)
+    with np.errstate(invalid="ignore"):
+        waited = np.where(np.isfinite(actual), actual / (rest + np.where(np.isfinite(actual), actual, 0.0)), 1.0)[()]
+    at_required = numbers._replace(
+        out=np.where(np.isfinite(out) & (out > 0), out, np.maximum(numbers.out, 1.0)),
+        up=np.where(np.isfinite(numbers.up) & (numbers.up > 0), numbers.up, 1.0),
+    )
+    binding = _binding(flows, at_required)
+    trail = Trail()
+    allowed = trail.step(
+        "allowed_waiting",
+        "share / (1 - share) * step_without_waiting",
+        "",
+        share=share,
+        step_without_waiting=Q(rest, unit("s")),
+    )
+    trail.step("waiting", "exposed", "", exposed=Q(actual, unit("s")), allowed=allowed)
+    return Requirement(
+        share=Q(share, unit("")),
+        required_scale_up=Q(up / 1e9, unit("GB / s / GPU")),
+        required_scale_out=Q(out / 1e9, unit("GB / s / node")),
+        binding_collective=binding[0],
+        binding_collective_zh=binding[1],
+        binding_level=binding[2],
+        exposed_time=Q(actual, unit("s")),
+        communication_share=Q(waited, unit("")),
+        met=(waited <= np.asarray(share) + 1e-12)[()] if isinstance(waited, np.ndarray) else bool(waited <= share + 1e-12),
+        trail=trail.done(),
+    )
+
+
+def _binding(flows: list[Flow], fabric: Numbers) -> tuple[Any, Any, Any]:
+    """Name (en, zh) and level of the flow that takes longest."""
+    if not flows:
+        return "none", "无", "none"
+    times = [flow_seconds(flow, fabric) for flow in flows]
+    shape = np.broadcast_shapes(*(np.shape(time) for time in times), *(np.shape(flow.ranks_per_node) for flow in flows))
+    table = np.stack([np.broadcast_to(time, shape) for time in times])
+    longest = np.argmax(table, axis=0)
+    some = np.max(table, axis=0) > 0
+    names = [NAMES[flow.dimension, flow.kind] for flow in flows]
+    levels = np.stack(
+        [np.broadcast_to(np.where(flow.ranks > flow.ranks_per_node, "scale_out", "scale_up"), shape) for flow in flows]
+    )
+    chosen = np.take_along_axis(levels, longest[None, ...], axis=0)[0]
+    result = (
+        np.where(some, np.array([name["en"] for name in names])[longest], "none"),
+        np.where(some, np.array([name["zh"] for name in names])[longest], "无"),
+        np.where(some, chosen, "none"),
+    )
+    return result if shape else tuple(str(value) for value in result)
+
+
+def step_with(inputs: CommunicationInputs, compute_time: Time, other_time: Time | None = None) -> tuple[Time, Fraction]:
+    """(time of a step, share of it spent waiting for communication) on the inputs' fabric, scalar or array."""
+    flows, numbers, hiding = _prepared(inputs)
+    compute = compute_time.m_as("s")  # seconds
+    rest = compute if other_time is None else compute + other_time.m_as("s")
+    exposed = exposed_seconds(dimension_seconds(flows, numbers), hiding, compute)
+    step = rest + exposed
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isfinite(step), exposed / step, 1.0)[()]
+    return Q(step, unit("s")), Q(share, unit(""))
