@@ -1,0 +1,203 @@
+"""The storage products of the catalog as arrays, and what each must be bought at to meet a need.
+
+One evaluation covers every need and every product at once: needs are rows, products are columns.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.catalog import constant, storage_products
+from advisor.units import Q, Quantity, maximum, minimum, unit
+
+CLASSES = ("local-nvme", "parallel-fs", "nas", "block", "object", "archive")
+SHARED = ("parallel-fs", "nas")
+#: Where the training provider is not said: the one cloud of the market with prices for every class.
+REFERENCE = {"international": "AWS", "china": "Alibaba Cloud"}
+CURRENCY = {"international": "USD", "china": "CNY"}
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """All products of one market, one array element each.
+
+    price: per GB and month, NaN where unknown; estimate: the same with unknown prices taken from the product of this class
+    elsewhere with the nearest bandwidth per capacity. per_capacity: bandwidth per capacity, 0 where it does not grow with it.
+    """
+
+    market: str
+    provider: np.ndarray
+    product: np.ndarray
+    storage_class: np.ndarray
+    latency: np.ndarray
+    shared: np.ndarray
+    source: np.ndarray
+    price: Quantity
+    estimate: Quantity
+    estimated: np.ndarray
+    minimum: Quantity
+    per_capacity: Quantity
+    get_price: Quantity
+    put_price: Quantity
+    retrieval_price: Quantity
+    egress_price: Quantity
+
+    @property
+    def currency(self) -> str:
+        """USD or CNY: one market, one currency."""
+        return CURRENCY[self.market]
+
+
+def market_of(provider: str | None) -> str:
+    """The market of a provider: that of its storage products, else international."""
+    for product in storage_products():
+        if provider and product.provider.split()[0].lower() == provider.split()[0].lower() and product.market in REFERENCE:
+            return product.market
+    return "international"
+
+
+def providers(market: str | None = None) -> tuple[str, ...]:
+    """Providers with storage products, of one market or all."""
+    found = (one.provider for one in storage_products() if one.market in REFERENCE and market in (None, one.market))
+    return tuple(dict.fromkeys(found))
+
+
+@functools.cache
+def shelf(market: str) -> Shelf:
+    """The products of a market as arrays (cached)."""
+    products = [one for one in storage_products() if one.market == market]
+    currency = CURRENCY[market]
+
+    def column(name: str, of_unit: str) -> np.ndarray:
+        values = (getattr(one, name, None) for one in products)
+        return np.array([np.nan if value is None else value.m_as(of_unit) for value in values])
+
+    price = column("capacity_price", f"{currency} / GB / month")
+    per_capacity = np.nan_to_num(column("throughput_per_capacity", "1 / s"))
+    classes = np.array([one.storage_class for one in products])
+    estimate = price.copy()
+    for i in np.flatnonzero(np.isnan(price)):
+        same = np.flatnonzero((classes == classes[i]) & ~np.isnan(price))
+        if same.size:
+            estimate[i] = price[same[np.argmin(np.abs(per_capacity[same] - per_capacity[i]))]]
+    requests = currency.lower()
+    default_get = constant(f"storage.get_price_{requests}").m_as(f"{currency} / request")
+    default_put = constant(f"storage.put_price_{requests}").m_as(f"{currency} / request")
+    default_egress = constant(f"storage.egress_price_{requests}").m_as(f"{currency} / GB")
+
+    def filled(name: str, of_unit: str, default: float) -> Quantity:
+        values = column(name, of_unit)
+        return Q(np.where(np.isnan(values), default, values), unit(of_unit))
+
+    return Shelf(
+        market=market,
+        provider=np.array([one.provider for one in products]),
+        product=np.array([f"{one.product} {one.tier}".strip() for one in products]),
+        storage_class=classes,
+        latency=np.array([one.latency_class or "" for one in products]),
+        shared=np.array([(one.multi_node_read_write or "").startswith("yes") for one in products]),
+        source=np.array([one.source for one in products]),
+        price=Q(price, unit(f"{currency} / GB / month")),
+        estimate=Q(estimate, unit(f"{currency} / GB / month")),
+        estimated=np.isnan(price) & ~np.isnan(estimate),
+        minimum=Q(np.nan_to_num(column("minimum_capacity", "GB")), unit("GB")),
+        per_capacity=Q(per_capacity, unit("1 / s")),
+        get_price=filled("get_price", f"{currency} / request", default_get),
+        put_price=filled("put_price", f"{currency} / request", default_put),
+        retrieval_price=filled("retrieval_price", f"{currency} / GB", 0.0),
+        egress_price=filled("egress_price", f"{currency} / GB", default_egress),
+    )
+
+
+def object_column(market: Shelf, provider: str | None) -> int:
+    """The standard object storage of a provider, or of the market's reference cloud."""
+    name = (provider or REFERENCE[market.market]).split()[0].lower()
+    plain = (market.storage_class == "object") & (market.retrieval_price.magnitude == 0)
+    own = plain & np.array([one.split()[0].lower() == name for one in market.provider])
+    columns = np.flatnonzero(own if own.any() else plain & (market.provider == REFERENCE[market.market]))
+    return int(columns[0])
+
+
+def request_prices(market: Shelf, provider: str | None) -> tuple[Quantity, Quantity]:
+    """(GET, PUT or LIST) price of one request."""
+    index = object_column(market, provider)
+    get, put = market.get_price, market.put_price
+    return Q(float(get.magnitude[index]), get.units), Q(float(put.magnitude[index]), put.units)
+
+
+@dataclass(frozen=True)
+class Offers:
+    """What each product (columns) gives for each need (rows), and what of it must be bought.
+
+    deciding: 0 where capacity decides how much, 1 bandwidth, 2 the product's minimum.
+    """
+
+    capacity: Quantity
+    read: Quantity
+    write: Quantity
+    price: Quantity
+    enough: np.ndarray
+    deciding: np.ndarray
+
+
+def node_bandwidths(
+    nodes: int, box: bool, network: Quantity, nvme: tuple[Quantity, Quantity]
+) -> dict[str, tuple[Quantity, Quantity]]:
+    """(read, write) of the whole cluster that each class gives at most: its clients, and the machines' network."""
+    count = Q(nodes, unit("node"))
+    nas = minimum(constant("storage.nas_node_bandwidth"), network) * count
+    parallel = minimum(constant("storage.parallel_node_bandwidth"), network) * count
+    objects = minimum(constant("storage.object_node_bandwidth"), network) * count
+    block = constant("storage.block_bandwidth")
+    archive = constant("storage.archive_bandwidth")
+    limits = {
+        "local-nvme": (nvme[0] * count, nvme[1] * count),
+        "parallel-fs": (parallel, parallel),
+        "nas": (nas, nas),
+        "block": (block, block),
+        "object": (objects, objects),
+        "archive": (archive, archive),
+    }
+    return {name: (read.to("GB/s"), write.to("GB/s")) for name, (read, write) in limits.items()}
+
+
+def evaluate(
+    market: Shelf,
+    needed: Quantity,
+    read: Quantity,
+    write: Quantity,
+    limits: dict[str, tuple[Quantity, Quantity]],
+) -> Offers:
+    """Buy every product for every need: capacity for the bytes (with headroom), for the bandwidth, or the minimum.
+
+    needed, read, write: arrays of k needs (bandwidths as delivered). Results are k x n arrays over the n products.
+    """
+    classes = market.storage_class
+    distributed = np.isin(classes, SHARED)
+    usable = np.where(distributed, constant("storage.usable_fraction").m_as(""), 1.0)
+    delivered = Q(np.where(distributed, constant("storage.save_efficiency").m_as(""), 1.0), unit(""))
+    needed, read, write = needed[:, None], read[:, None], write[:, None]
+    bandwidth = maximum(read, write) / delivered
+    for_bytes = needed / usable
+    grows = market.per_capacity.m_as("1/s") > 0
+    rate = Q(np.where(grows, market.per_capacity.m_as("1/s"), 1.0), unit("1/s"))
+    for_bandwidth = bandwidth / rate * grows
+    capacity = maximum(for_bytes.to("GB"), for_bandwidth.to("GB"), market.minimum)
+    fixed_nas = constant("storage.nas_bandwidth").m_as("GB/s")
+    limit_read = np.array([limits[name][0].m_as("GB/s") for name in classes])
+    limit_write = np.array([limits[name][1].m_as("GB/s") for name in classes])
+    fixed = np.where(classes == "nas", fixed_nas, np.inf)
+    offered = np.where(grows, (capacity * rate).m_as("GB/s"), fixed) * delivered.m_as("")
+    offered_read = Q(np.minimum(offered, limit_read), unit("GB/s"))
+    offered_write = Q(np.minimum(offered, limit_write), unit("GB/s"))
+    enough = (offered_read.m_as("GB/s") >= read.m_as("GB/s") * (1 - 1e-9)) & (
+        offered_write.m_as("GB/s") >= write.m_as("GB/s") * (1 - 1e-9)
+    )
+    price = (capacity * market.estimate).to(f"{market.currency} / month")
+    bytes_decide = capacity.m_as("GB") <= for_bytes.m_as("GB") * (1 + 1e-9)
+    bandwidth_decides = capacity.m_as("GB") <= for_bandwidth.m_as("GB") * (1 + 1e-9)
+    deciding = np.where(bytes_decide, 0, np.where(bandwidth_decides, 1, 2))
+    return Offers(capacity=capacity, read=offered_read, write=offered_write, price=price, enough=enough, deciding=deciding)
