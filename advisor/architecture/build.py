@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.architecture.config import Config
-from advisor.architecture.families import FAMILIES, Experts, Family, Switch
+from advisor.architecture.families import Experts, Family, Switch
 from advisor.architecture.parts import Attention, Parts
 from advisor.architecture.records import Architecture, ArchitectureError
 from advisor.units import Q, unit
@@ -77,6 +77,9 @@ class Decoder:
     moe_layers: int = 0
     moe_width: int = 0
     shared_width: int = 0
+    mixer_state: int = 0
+    full_width: int | None = None
+    sliding_width: int | None = None
 
     @property
     def norm(self) -> int:
@@ -86,13 +89,15 @@ class Decoder:
 
 def attention_sizes(config: Config, hidden: int) -> Attention:
     """Heads, key-value heads and head sizes. Raises ArchitectureError when they do not fit together."""
+    if config.model_type in ("mamba", "mamba2", "falcon_mamba"):
+        return Attention(1, 1, hidden, hidden)
     heads = config.integer("num_attention_heads")
     kv_heads = config.integer("num_key_value_heads", heads)
     if config.model_type in ("gpt_bigcode", "falcon") and not config.flag("new_decoder_architecture"):
         kv_heads = 1 if config.flag("multi_query", config.model_type == "gpt_bigcode") else heads
     if config.value("kv_lora_rank") and config.value("qk_nope_head_dim"):
         head_dim = config.integer("qk_nope_head_dim") + config.integer("qk_rope_head_dim")
-        return Attention(heads, kv_heads, head_dim, config.integer("v_head_dim", head_dim))
+        return Attention(heads, kv_heads, head_dim, config.integer("v_head_dim", hidden // heads))
     head_dim = config.optional("head_dim")
     if head_dim is None:
         if heads > hidden:
@@ -103,6 +108,14 @@ def attention_sizes(config: Config, hidden: int) -> Attention:
     return Attention(heads, kv_heads, head_dim, head_dim)
 
 
+def _intermediate(config: Config, hidden: int) -> int:
+    """Feed-forward width; the first where the file gives one per layer, four times the hidden size where it gives none."""
+    widths = config.value("intermediate_size")
+    if isinstance(widths, list) and widths:
+        config = Config({"intermediate_size": widths[0]}, config.model_type)
+    return config.integer("intermediate_size", 4 * hidden)
+
+
 def start(config: Config, family: Family) -> Decoder:
     """Read the sizes every decoder has, and add its embedding, positions, last norm and head."""
     layers, hidden = config.integer("num_hidden_layers"), config.integer("hidden_size")
@@ -111,7 +124,7 @@ def start(config: Config, family: Family) -> Decoder:
     tied = config.flag("tie_word_embeddings")
     decoder = Decoder(
         config=config, family=family, parts=parts, layers=layers, hidden=hidden, vocab=vocab, tied=tied,
-        attention=attention_sizes(config, hidden), intermediate=config.integer("intermediate_size", 4 * hidden),
+        attention=attention_sizes(config, hidden), intermediate=_intermediate(config, hidden),
     )  # fmt: skip
     parts.add(family.embedding, "embedding", vocab, hidden, linear=False)
     if family.positions:
@@ -156,6 +169,9 @@ def sparse_layers(decoder: Decoder) -> list[bool]:
     listed = config.sequence("moe_layers")
     if listed is not None:
         return [layer in listed for layer in range(layers)]
+    if config.value("expert_layer_period") is not None:
+        period, offset = config.integer("expert_layer_period"), config.integer("expert_layer_offset", minimum=0)
+        return [layer % period == offset for layer in range(layers)]
     first = config.integer("first_k_dense_replace", config.integer("num_dense_layers", 0, minimum=0), minimum=0)
     frequency = config.value("moe_layer_freq")
     if isinstance(frequency, list):
@@ -185,12 +201,21 @@ def add_attention(decoder: Decoder, layers: int, sizes: Attention | None = None)
             kv_rank=config.integer("kv_lora_rank"),
             nope=config.integer("qk_nope_head_dim"),
             rope=config.integer("qk_rope_head_dim"),
-            value=config.integer("v_head_dim"),
+            value=sizes.value_dim,
             bias=bias,
         )
         return
     fused = family.fused if family.attention == "fused" else ""
-    parts.attention(decoder.hidden, sizes, layers=layers, fused=fused, out=family.out, bias=bias, out_bias=out_bias)
+    parts.attention(
+        decoder.hidden,
+        sizes,
+        layers=layers,
+        fused=fused,
+        out=family.out,
+        bias=bias,
+        out_bias=out_bias,
+        query_factor=2 if family.gate else 1,
+    )
     if family.qk_norm and (not family.qk_norm_if or config.flag(family.qk_norm_if)):
         width = sizes.query_size + sizes.key_size if family.qk_norm == "all" else 2 * sizes.head_dim
         parts.vectors(width * (2 if family.qk_norm_bias else 1), layers)
@@ -206,7 +231,9 @@ def add_experts(decoder: Decoder, spec: Experts, layers: int) -> None:
     top_k = config.integer("num_experts_per_tok", 1)
     if top_k > experts:
         raise ArchitectureError(f"The model's config routes each token to {top_k} of only {experts} experts.")
-    parts.router(hidden, experts, layers=layers, name=spec.router, bias=decides(config, spec.router_bias))
+    parts.router(
+        hidden, experts, layers=layers, name=spec.router, bias=decides(config, spec.router_bias), linear=spec.router_linear
+    )
     parts.experts(
         hidden, width, layers=layers, experts=experts, active=top_k, bias=decides(config, spec.bias), gated=spec.gated
     )
@@ -253,11 +280,12 @@ def count_windows(decoder: Decoder, kinds: list[str]) -> None:
 
 def build_common(decoder: Decoder) -> None:
     """Attention in every layer, then a dense or sparse feed-forward layer."""
-    kinds = window_layers(decoder)
-    count_windows(decoder, kinds)
+    count_windows(decoder, window_layers(decoder))
     add_attention(decoder, decoder.layers)
     add_feed_forward(decoder)
-    decoder.parts.vectors(decoder.family.norms * decoder.norm, decoder.layers)
+    flag, number = decoder.family.norms_if
+    norms = number if flag and decoder.config.flag(flag) else decoder.family.norms
+    decoder.parts.vectors(norms * decoder.norm, decoder.layers)
 
 
 def finish(decoder: Decoder, assumptions: tuple[str, ...]) -> Architecture:
@@ -296,14 +324,8 @@ def finish(decoder: Decoder, assumptions: tuple[str, ...]) -> Architecture:
         kv_lora_rank=config.optional("kv_lora_rank") if latent else None,
         qk_rope_head_dim=config.optional("qk_rope_head_dim") if latent else None,
         v_head_dim=config.optional("v_head_dim") if latent else None,
+        full_attention_width=decoder.full_width,
+        sliding_attention_width=decoder.sliding_width,
+        mixer_state_size=decoder.mixer_state,
         assumptions=(*assumptions, *config.assumptions),
     )
-
-
-def build(config: Config, family: Family) -> Decoder:
-    decoder = start(config, family)
-    build_common(decoder)
-    return decoder
-
-
-__all__ = ["FAMILIES", "build", "finish"]

@@ -192,6 +192,16 @@ class Parts:
         self.add(names[0], "expert", hidden, first * width, rank=first if fused else 0, **common)
         self.add(names[1], "expert", width, hidden, rank=int(fused), **common)
 
-    def router(self, hidden: int, experts: int, *, layers: int, name: str = "gate", bias: bool = False) -> None:
-        """The router, a bare parameter in transformers 5 that adapters reach only with the experts."""
-        self.add(name, "router", hidden, experts, layers=layers, bias=bias, linear=False, rank=int(self.fused_experts))
+    def router(
+        self, hidden: int, experts: int, *, layers: int, name: str = "gate", bias: bool = False, linear: bool = False
+    ) -> None:
+        """The router: in most, a bare parameter that adapters reach only with the experts."""
+        rank = int(self.fused_experts or linear)
+        self.add(name, "router", hidden, experts, layers=layers, bias=bias, linear=linear, rank=rank)
+
+    def resize(self, block: str, hidden: int, vocab: int) -> None:
+        """Give the embedding or the head another width than the layers'."""
+        for key, matrix in self._matrices.items():
+            if matrix.block == block and vocab in (matrix.in_features, matrix.out_features):
+                sizes = (vocab, hidden) if block == "embedding" else (hidden, vocab)
+                self._matrices[key] = replace(matrix, in_features=sizes[0], out_features=sizes[1])

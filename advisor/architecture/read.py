@@ -4,45 +4,167 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.architecture.build import build, finish
-from advisor.architecture.config import Config, model_types
-from advisor.architecture.families import FAMILIES, LLAMA
+from advisor.architecture.build import build_common, finish, start
+from advisor.architecture.config import ALIASES, Config, model_types
+from advisor.architecture.families import FAMILIES, LLAMA, SAME, Experts, Family
+from advisor.architecture.hybrids import HYBRIDS
 from advisor.architecture.records import Architecture, ArchitectureError
+from advisor.architecture.variants import VARIANTS
 
-#: Keys under which multimodal models nest their text model.
-NESTED = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config", "talker_config")
+#: Keys under which multimodal models nest their text model, and keys of the parts that are then left out.
+NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "llm", "text_model_config")
+OTHERS = ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config", "vit_config", "speech_config")
 
 
 def architecture_from_config(config: dict[str, Any], name: str = "") -> Architecture:
     """The architecture a Hugging Face `config.json` describes, exact to the last parameter for known model types.
 
-    Raises ArchitectureError (a ValueError, one sentence) when the file is not an object, lacks hidden_size or the number of
-    layers, or holds a value no model can have.
+    A nested text model is the one that is sized; `assumptions` says what was left out, assumed or not known. Raises
+    ArchitectureError (a ValueError, one sentence) when the file is not an object, lacks hidden_size or the number of layers,
+    or holds a value no model can have.
     """
     if not isinstance(config, dict):
         raise ArchitectureError(f"A model's config must be a JSON object, but is {type(config).__name__}.")
     assumptions: list[str] = []
-    data = config
-    model_type = _model_type(config)
-    reader = Config(data, model_type, name)
+    data, nested = _text_model(config, assumptions)
+    model_type, family, known = _family(data, assumptions)
+    reader = Config(_renamed(data, model_type), model_type, name)
     for key in ("hidden_size", "num_hidden_layers"):
-        if reader.given(key) is None:
-            raise ArchitectureError(f"The model's config needs {key!r} (a whole number), but has none.")
-    family = FAMILIES.get(model_type)
-    if family is None:
-        family = LLAMA
-        assumptions.append(f"The model type {model_type!r} is not known; it was sized as a Llama-like decoder.")
-    return finish(build(reader, family), tuple(assumptions))
+        if reader.given(key) is None and not _has_layers(reader, key):
+            if nested and known and reader.value(key) is not None:
+                assumptions.append(f"{key} is not in the file; the default of {model_type}, {reader.value(key)}, was taken.")
+            else:
+                raise ArchitectureError(f"The model's config needs {key!r} (a whole number), but has none.")
+    if known and reader.given("vocab_size") is None and not nested:
+        assumptions.append(
+            f"vocab_size is not in the file; the default of {model_type}, {reader.value('vocab_size')}, was taken."
+        )
+    decoder = start(reader, family)
+    builder = HYBRIDS.get(model_type) or VARIANTS.get(model_type) or build_common
+    builder(decoder)
+    _mention_extras(reader, assumptions)
+    return finish(decoder, tuple(assumptions))
 
 
-def _model_type(data: dict[str, Any]) -> str:
+def _has_layers(reader: Config, key: str) -> bool:
+    """Nemotron-H counts its layers by a pattern."""
+    listed = any(reader.data.get(one) for one in ("hybrid_override_pattern", "layers_block_type", "layer_types"))
+    return key == "num_hidden_layers" and reader.model_type == "nemotron_h" and listed
+
+
+def _text_model(config: dict[str, Any], assumptions: list[str]) -> tuple[dict[str, Any], bool]:
+    """The innermost text configuration, and whether it was nested."""
+    data, nested = config, False
+    for _ in range(3):
+        inner = next((data[key] for key in NESTED if isinstance(data.get(key), dict) and data[key]), None)
+        if inner is None:
+            break
+        if not nested:
+            left = [key for key in OTHERS if isinstance(config.get(key), dict)]
+            kind = config.get("model_type") or "multimodal"
+            what = f" ({', '.join(left)})" if left else ""
+            assumptions.append(f"The text model of this {kind} model is sized; its other parts{what} are left out.")
+        # A tied head may be said on the outside only.
+        outer = {key: data[key] for key in ("tie_word_embeddings", "vocab_size") if key in data and key not in inner}
+        if "tie_word_embeddings" in outer and str(inner.get("model_type", "")).startswith(("gemma", "llama", "mistral")):
+            outer.pop("tie_word_embeddings")
+        data, nested = {**outer, **inner}, True
+    return data, nested
+
+
+def _family(data: dict[str, Any], assumptions: list[str]) -> tuple[str, Family, bool]:
+    """Model type, its family, and whether it is known."""
     given = data.get("model_type")
-    if isinstance(given, str) and given:
-        return given
+    model_type = given if isinstance(given, str) else ""
+    name = SAME.get(model_type.lower(), model_type)
+    if name not in FAMILIES:
+        by_class = _from_class(data)
+        if by_class in FAMILIES and (not model_type or name not in model_types()):
+            if model_type:
+                assumptions.append(f"The model type {model_type!r} is not known; its class says {by_class}, which was taken.")
+            name = by_class
+    if name in FAMILIES:
+        return name, FAMILIES[name], True
+    shown = repr(model_type) if model_type else "(none given)"
+    return name or "unknown", _guess(data, shown, assumptions), False
+
+
+def _from_class(data: dict[str, Any]) -> str:
     names = data.get("architectures")
-    first = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
-    stem = first
+    stem = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
     for end in ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "Model"):
         stem = stem.removesuffix(end)
-    plain = {one.replace("_", ""): one for one in (*model_types(), *FAMILIES)}
-    return plain.get(stem.lower(), stem.lower() or "unknown")
+    plain = {one.replace("_", "").replace("-", ""): one for one in (*SAME, *FAMILIES)}
+    name = plain.get(stem.lower(), "")
+    return SAME.get(name, name)
+
+
+def _guess(data: dict[str, Any], shown: str, assumptions: list[str]) -> Family:
+    """A Llama-like family for an unknown model type, from the names its keys have."""
+    reader = Config(data, "")
+    assumed = ["RMSNorm before attention and MLP"]
+    family = LLAMA
+    act = reader.value("hidden_act", "silu")
+    if isinstance(act, str) and act in ("relu", "relu2", "gelu", "gelu_new", "gelu_fast", "quick_gelu"):
+        family = Family(bias="attention_bias", out_bias="attention_bias", mlp=("up_proj", "down_proj"), gated=False)
+        assumed.append(f"a plain two-matrix MLP (activation {act})")
+    else:
+        assumed.append("a gated three-matrix MLP")
+    changes: dict[str, Any] = {}
+    if reader.value("kv_lora_rank") and reader.value("qk_nope_head_dim"):
+        changes["attention"] = "latent"
+        assumed.append("multi-head latent attention as in DeepSeek-V3")
+    if reader.value("qkv_bias") is not None:
+        changes["bias"] = "qkv_bias"
+    if reader.value("use_qk_norm") or reader.value("qk_norm") is True or reader.value("qk_layernorm"):
+        changes["qk_norm"] = "head"
+        assumed.append("a norm on queries and keys")
+    if reader.value("num_experts"):
+        wide = any(reader.data.get(key) is not None for key in ALIASES["moe_intermediate_size"])
+        shared = "count" if reader.value("num_shared_experts") else ""
+        if reader.value("shared_expert_intermediate_size"):
+            shared = "shared_expert_intermediate_size"
+        changes["experts"] = Experts(width="moe_intermediate_size" if wide else "intermediate_size", shared=shared)
+        assumed.append("gated experts behind a router without bias")
+    if reader.value("tie_word_embeddings") is None:
+        assumed.append("an output head of its own")
+    if reader.given("vocab_size") is None:
+        assumed.append("a vocabulary of 32000")
+        data.setdefault("vocab_size", 32_000)
+    assumptions.append(
+        f"The model type {shown} is not known: it was sized as a Llama-like decoder with {', '.join(assumed)}; "
+        "biases, norms and any special blocks may differ."
+    )
+    return Family(**{**family.__dict__, **changes})
+
+
+def _renamed(data: dict[str, Any], model_type: str) -> dict[str, Any]:
+    """The configuration with keys that a family means otherwise put right."""
+    data = dict(data)
+    if model_type == "mpt":
+        data.pop("intermediate_size", None)
+        own = data.get("attn_config")
+        if isinstance(own, dict) and own.get("kv_n_heads"):
+            data["num_key_value_heads"] = own["kv_n_heads"]
+    elif model_type == "dbrx" and isinstance(data.get("attn_config"), dict):
+        data["num_key_value_heads"] = data["attn_config"].get("kv_n_heads", data.get("num_key_value_heads"))
+    elif model_type == "chatglm":
+        if not data.get("multi_query_attention"):
+            data.pop("multi_query_group_num", None)
+        data.setdefault("tie_word_embeddings", False)
+    elif model_type == "qwen" and isinstance(data.get("intermediate_size"), int):
+        data["intermediate_size"] //= 2
+    elif model_type == "falcon" and "n_head_kv" not in data and "num_kv_heads" not in data and "multi_query" not in data:
+        heads = data.get("n_head", data.get("num_attention_heads"))
+        if "model_type" not in data and isinstance(heads, int) and heads % 8 == 0 and heads >= 64:
+            data.update(new_decoder_architecture=True, num_kv_heads=8)
+    elif model_type == "deepseek_v4" and "q_lora_rank" in data:
+        data.pop("kv_lora_rank", None)
+    return data
+
+
+def _mention_extras(reader: Config, assumptions: list[str]) -> None:
+    """Say what a file announces and the count leaves out."""
+    extra = reader.data.get("num_nextn_predict_layers") or reader.data.get("num_mtp_modules")
+    if isinstance(extra, int) and extra > 0:
+        assumptions.append("The multi-token-prediction layers that the file announces are left out, as transformers does.")

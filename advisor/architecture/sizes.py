@@ -7,7 +7,7 @@ import math
 import re
 from itertools import pairwise
 
-from advisor.architecture.build import build, finish
+from advisor.architecture.build import build_common, finish, start
 from advisor.architecture.config import Config
 from advisor.architecture.families import LLAMA
 from advisor.architecture.records import Architecture, ArchitectureError
@@ -72,8 +72,10 @@ def typical_architecture(parameters: float, name: str = "") -> Architecture:
         "llama",
         title,
     )
+    decoder = start(config, LLAMA)
+    build_common(decoder)
     return finish(
-        build(config, LLAMA),
+        decoder,
         (
             f"Only the size {title} was given: a typical dense Llama-like architecture of it was assumed ({layers} layers, "
             f"hidden size {hidden}, {heads} heads, {kv_heads} key-value heads, vocabulary {VOCABULARY}). "
