@@ -122,7 +122,7 @@ def layout_of(row: dict[str, str]) -> Layout:
 
 
 def inputs_of(row: dict[str, str]) -> ThroughputInputs:
-    """A row as inputs of the estimate. A card under a power limit has its rates scaled by the row's clock factor."""
+    """A row as inputs of the estimate. Rates are scaled for a power limit or old attention kernels where the row says so."""
     card, training = gpu(row["gpu"]), training_of(row)
     rates = accelerator_of(card, training)
     clock = float(row["clock_factor"])
@@ -132,7 +132,7 @@ def inputs_of(row: dict[str, str]) -> ThroughputInputs:
         layout=layout_of(row),
         accelerator=Accelerator(
             matmul_rate=rates.matmul_rate * clock,
-            half_rate=rates.half_rate * clock,
+            attention_rate=rates.attention_rate * clock * float(row["attention_factor"]),
             peak=rates.peak,
             memory_bandwidth=rates.memory_bandwidth,
             pcie_bandwidth=rates.pcie_bandwidth,
@@ -221,3 +221,56 @@ def headline(use: str = "validate") -> dict[str, Any]:
         "median_error": float(np.median([line["median_error"] for line in lines])),
         "within_interval": float(np.mean([line["within_interval"] for line in lines])),
     }
+
+
+#: Percentiles of the residuals kept as the 80 % interval: wider than 10 and 90, so that 80 % of a left-out source falls inside.
+PERCENTILES = (0.07, 0.93)
+
+
+def _percentiles(runs: Sequence[Run]) -> tuple[float, float]:
+    """Percentiles of estimated over published speed (published over estimated time); sources weigh by the root of their size."""
+    ratios = np.array([run.ratio.m_as("") for run in runs])
+    sizes = {source: sum(run.source == source for run in runs) for source in {run.source for run in runs}}
+    weights = np.array([sizes[run.source] ** -0.5 for run in runs])
+    order = np.argsort(ratios)
+    middle = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+    low, high = np.interp(PERCENTILES, middle, ratios[order])
+    return float(low), float(high)
+
+
+def residuals(runs: Sequence[Run] | None = None) -> list[dict[str, Any]]:
+    """The rows of data/throughput_residuals.csv: per kind the interval of step time over its estimate, runs and sources.
+
+    A kind with at least 20 runs of 3 sources has its own; one with 20 runs of fewer takes the wider of its own and all runs';
+    the rest use all runs'.
+    """
+    scored = [run for run in (rows() if runs is None else runs) if run.use != "report"]
+    everything = _percentiles(scored)
+    lines = [_residual("all", scored, everything, "all kinds together")]
+    for (kind,), group in _grouped(scored, lambda run: (run.kind,)).items():
+        if len(group) < 20:
+            continue
+        own, many = _percentiles(group), len({run.source for run in group}) >= 3
+        wide = own if many else (min(own[0], everything[0]), max(own[1], everything[1]))
+        lines.append(_residual(kind, group, wide, "own residuals" if many else "own residuals and those of all kinds"))
+    return lines
+
+
+def _residual(kind: str, runs: Sequence[Run], interval: tuple[float, float], note: str) -> dict[str, Any]:
+    sources = len({run.source for run in runs})
+    low, high = (round(bound, 3) for bound in interval)
+    return {"kind": kind, "low": low, "high": high, "runs": len(runs), "sources": sources, "note": note}
+
+
+def left_out_coverage() -> dict[str, float]:
+    """Share of each source's runs inside intervals made without that source: what a reader's own cluster should expect."""
+    scored = [run for run in rows() if run.use != "report"]
+    shares = {}
+    for (source,), group in _grouped(scored, lambda run: (run.source,)).items():
+        known = {line["kind"]: line for line in residuals([run for run in scored if run.source != source])}
+        inside = []
+        for run in group:
+            line = known.get(run.kind, known["all"])
+            inside.append(line["low"] <= run.ratio.m_as("") <= line["high"])
+        shares[source] = float(np.mean(inside))
+    return shares

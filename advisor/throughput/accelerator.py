@@ -21,20 +21,20 @@ class Accelerator(Record):
     """Rates of one card, or of many as arrays, at one precision.
 
     matmul_rate: what large matrix products reach at this precision, measured where known, else a usual share of the peak.
-    half_rate: the same at 16 bit, where attention and other unquantized products run (fp32 rate when the job is in fp32).
+    attention_rate: what attention kernels reach, forward and backward together, at 16 bit (fp32 when the job is in fp32).
     peak: dense peak that MFU is counted against: 16 bit (also for FP8 jobs, as published runs do), fp32 or TF32 for fp32 jobs.
     memory_bandwidth: nominal. pcie_bandwidth: one direction, nominal.
     """
 
     matmul_rate: FlopRatePerGPU
-    half_rate: FlopRatePerGPU
+    attention_rate: FlopRatePerGPU
     peak: FlopRatePerGPU
     memory_bandwidth: BandwidthPerGPU
     pcie_bandwidth: BandwidthPerGPU
 
     def in_base_units(self) -> SimpleNamespace:
         """The rates in FLOP and bytes per second and GPU: times of mixed terms then come out in seconds without conversions."""
-        names = ("matmul_rate", "half_rate", "peak", "memory_bandwidth", "pcie_bandwidth")
+        names = ("matmul_rate", "attention_rate", "peak", "memory_bandwidth", "pcie_bandwidth")
         units = {name: unit("FLOP / s / GPU" if name in names[:3] else "B / s / GPU") for name in names}
         return SimpleNamespace(**{name: getattr(self, name).to(units[name]) for name in names})
 
@@ -61,6 +61,24 @@ def measured_share(gpu: GPU) -> Quantity:
     return constant("throughput.matmul_share")
 
 
+def attention_share(gpu: GPU, training: Training) -> Quantity:
+    """Share of the matmul rate that attention reaches on this card.
+
+    The kernels of PyTorch and FlashAttention 2 are written for Ampere and use little of what Hopper and Blackwell added;
+    cuDNN's, which Megatron and Transformer Engine call, use it.
+    """
+    if training.attention == "eager":
+        return constant("throughput.attention_share_eager")
+    share = constant("throughput.attention_share")
+    if training.framework == "megatron":
+        return share
+    if "Hopper" in gpu.architecture:
+        return share * constant("throughput.attention_on_hopper")
+    if "Blackwell" in gpu.architecture and gpu.segment == "datacenter":
+        return share * constant("throughput.attention_on_blackwell")
+    return share
+
+
 def accelerator_of(gpu: GPU, training: Training) -> Accelerator:
     """The rates of one card for a training job. Raises CatalogError, naming card and figure, where the catalog lacks one."""
     precision = training.precision
@@ -75,7 +93,7 @@ def accelerator_of(gpu: GPU, training: Training) -> Accelerator:
     vector = constant("throughput.vector_share")
     return Accelerator(
         matmul_rate=(peak * (vector if arithmetic == "fp32" else share * narrow)).to(TFLOPS),
-        half_rate=(half * (vector if half_arithmetic == "fp32" else share)).to(TFLOPS),
+        attention_rate=(half * (vector if half_arithmetic == "fp32" else share) * attention_share(gpu, training)).to(TFLOPS),
         peak=half.to(TFLOPS),
         memory_bandwidth=gpu.memory_bandwidth,
         pcie_bandwidth=pcie_bandwidth(gpu),
@@ -98,7 +116,7 @@ def accelerators_of(gpus: Sequence[GPU], index: np.ndarray, training: Training) 
 
     return Accelerator(
         matmul_rate=gather("matmul_rate", TFLOPS),
-        half_rate=gather("half_rate", TFLOPS),
+        attention_rate=gather("attention_rate", TFLOPS),
         peak=gather("peak", TFLOPS),
         memory_bandwidth=gather("memory_bandwidth", "GB / s / GPU"),
         pcie_bandwidth=gather("pcie_bandwidth", "GB / s / GPU"),

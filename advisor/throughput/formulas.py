@@ -27,7 +27,6 @@ def software_constants(software: str, compiled: bool, framework: str, optimizer:
     return {
         "sustained": c(f"matmul_sustained_{level}"),
         "operand_share": c("operand_share"),
-        "attention_share": c(f"attention_share_{level}"),
         "attention_backward": Q(2.0, unit("")) if attention == "eager" else c("attention_backward"),
         "bandwidth_share": c("bandwidth_share"),
         "launch_time": c("launch_time").to("s"),
@@ -202,14 +201,13 @@ def terms(
     )
     attention = step(
         "attention",
-        "uneven * tokens * context_flop * (1 + attention_backward + full + selective * recompute_attention)"
-        " / (half_rate * attention_share)",
+        "uneven * tokens * context_flop * (1 + attention_backward + full + selective * recompute_attention) / attention_rate",
         "dao-2023",
         uneven=uneven,
         tokens=tokens,
         context_flop=context_flop,
-        half_rate=a.half_rate,
-        **pick(k, "attention_backward", "attention_share", "recompute_attention"),
+        attention_rate=a.attention_rate,
+        **pick(k, "attention_backward", "recompute_attention"),
         **pick(n, "full", "selective"),
     )
     done = layer_flop + head_flop + (expert_flop if w.routed else 0 * head_flop)
