@@ -51,41 +51,53 @@ def seconds(kind: str, size: Any, ranks: Any, ranks_per_node: Any, fabric: Numbe
     sharing: number of such groups that use a node's ports at once (8 data-parallel rings beside tensor parallel 8).
     A group of one rank takes no time. Without a network, a group over several nodes takes for ever (inf).
     """
-    n = np.maximum(ranks, 1) * 1.0
-    r = np.clip(ranks_per_node, 1, n)
-    k = n / r
-    several = k > 1.0
-    steps = np.maximum(r - 1.0, 0.0)
+    n = np.maximum(ranks, 1.0)
+    r = np.minimum(np.maximum(ranks_per_node, 1.0), n)
     with np.errstate(divide="ignore", invalid="ignore"):
+        if kind in ("all_reduce", "all_gather", "reduce_scatter"):
+            gather, reduce = ring_seconds(size, n, r, fabric, sharing, kind != "all_reduce", kind == "all_reduce")
+            return reduce if kind == "all_reduce" else gather
+        k = n / r
+        several = k > 1.0
+        network = _between(r, sharing, fabric)
         if kind == "send":
-            there = size / fabric.up
-            out = size / _between(r, sharing, fabric)
+            there, out = size / fabric.up, size / network
             inside = fabric.up_latency + there + np.sqrt(fabric.up_ramp * there)
             between = fabric.up_latency + fabric.out_hop + out + np.sqrt(fabric.out_ramp * out)
             return np.where(n > 1, np.where(several, between, inside), 0.0)[()]
-        carried = (n - 1.0) / n * size
-        bandwidth = _in_node_bandwidth(r, fabric)
-        network = _between(r, sharing, fabric)
-        if kind == "all_to_all":
-            x = (r - 1.0) / n * size / (bandwidth * fabric.all_to_all)
-            y = np.where(several, r * (n - r) / n * size / network, 0.0)
-            latency = (
-                fabric.up_latency
-                + _share("all_to_all.hop") * fabric.up_hop * steps
-                + several * (fabric.out_hop + fabric.up_hop * (k - 1.0))
-            )
-            time = latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
-            return np.where(n > 1, time, 0.0)[()]
-        passes = 2.0 if kind == "all_reduce" else 1.0
-        carried = passes * carried
-        x = np.where(r > 1, carried / bandwidth, 0.0)
-        y = np.where(several, carried / network, 0.0)
-        latency = fabric.up_latency + passes * (fabric.up_hop * (n - k) + fabric.out_hop * (k - 1.0))
+        x = (r - 1.0) / n * size / (_in_node_bandwidth(r, fabric) * fabric.all_to_all)
+        y = np.where(several, r * (n - r) / n * size / network, 0.0)
+        latency = fabric.up_latency + _share("all_to_all.hop") * fabric.up_hop * (r - 1.0)
+        latency = latency + several * (fabric.out_hop + fabric.up_hop * (k - 1.0))
         time = latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
-        if kind == "all_reduce":
-            tree, switched = _tree(size, x, y, r, k, network, fabric)
-            time = np.where(switched & ~several, tree, np.minimum(time, tree))
         return np.where(n > 1, time, 0.0)[()]
+
+
+def ring_seconds(
+    size: Any, n: Any, r: Any, fabric: Numbers, sharing: Any, gather: bool = True, reduce: bool = True
+) -> tuple[Any, Any]:
+    """(time of an all-gather or reduce-scatter, time of an all-reduce) of `size` bytes in seconds; None for what is not asked.
+
+    n ranks, r of them in each node, as floats of at least 1. Both share the ring, so they are worked out together.
+    """
+    k = n / r
+    several = k > 1.0
+    alone = n <= 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        network = _between(r, sharing, fabric)
+        carried = (n - 1.0) / n * size
+        x = np.where(r > 1.0, carried / _in_node_bandwidth(r, fabric), 0.0)
+        y = np.where(several, carried / network, 0.0)
+        hops = fabric.up_hop * (n - k) + fabric.out_hop * (k - 1.0)
+        flow, fill = np.maximum(x, y), np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
+        once = twice = None
+        if gather:
+            once = np.where(alone, 0.0, fabric.up_latency + hops + flow + fill)[()]
+        if reduce:
+            ring = fabric.up_latency + 2.0 * (hops + flow) + 1.4142135623730951 * fill
+            tree, switched = _tree(size, 2.0 * x, 2.0 * y, r, k, network, fabric)
+            twice = np.where(alone, 0.0, np.where(switched & ~several, tree, np.minimum(ring, tree)))[()]
+    return once, twice
 
 
 def _tree(size: Any, x: Any, y: Any, r: Any, k: Any, network: Any, fabric: Numbers) -> Any:
@@ -93,18 +105,14 @@ def _tree(size: Any, x: Any, y: Any, r: Any, k: Any, network: Any, fabric: Numbe
 
     Inside one node NCCL takes the switch whenever it can, also where a ring would be a little faster.
     """
-    switched = (r > 4) & (fabric.reduction > 1)
-    inside = x / np.where(switched, fabric.reduction, _share("tree.bandwidth"))
-    up_ramp = np.where(switched, fabric.reduction_ramp, fabric.up_ramp)
-    between = np.where(
-        np.abs(k - 2.0) < 1e-9,
-        size / network,
-        y / np.where(switched, _share("tree.switched_bandwidth"), _share("tree.bandwidth")),
-    )
-    between = np.where(k > 1, between, 0.0)
+    switched = (r > 4.0) & (fabric.reduction > 1.0)
+    plain, by_switch = _share("tree.bandwidth"), _share("tree.switched_bandwidth")
+    inside = x / np.where(switched, fabric.reduction, plain)
+    between = np.where(np.abs(k - 2.0) < 1e-9, size / network, y / np.where(switched, by_switch, plain))
+    between = np.where(k > 1.0, between, 0.0)
+    fill = np.sqrt(np.where(switched, fabric.reduction_ramp, fabric.up_ramp) * inside) + np.sqrt(fabric.out_ramp * between)
     latency = fabric.up_latency + 2.0 * (fabric.up_hop * (r - 1.0) + fabric.out_latency * np.log2(k))
-    time = latency + np.maximum(inside, between) + np.sqrt(up_ramp * inside) + np.sqrt(fabric.out_ramp * between)
-    return np.where((k > 1) | switched, time, np.inf), switched
+    return np.where((k > 1.0) | switched, latency + np.maximum(inside, between) + fill, np.inf), switched
 
 
 def collective_time(kind: str, size: Bytes, ranks: Any, ranks_per_node: Any, fabric: Fabric, sharing: Any = 1) -> Time:

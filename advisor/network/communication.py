@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.architecture import Architecture
-from advisor.network.collectives import seconds
+from advisor.network.collectives import ring_seconds, seconds
 from advisor.network.fabric import Fabric, Numbers
 from advisor.network.links import constant
-from advisor.network.volumes import Volumes, measure_volumes
+from advisor.network.volumes import Volumes, measure_volumes, number
 from advisor.trail import Step, Trail
 from advisor.training import Layout, Training
 from advisor.units import Bytes, Fraction, Q, Record, Time, maximum, minimum, unit
@@ -73,12 +73,16 @@ class CommunicationEstimate(Record):
 
 
 class Flow(NamedTuple):
-    """Equal collectives: `count` of `kind` with `size` bytes over `ranks` GPUs, `ranks_per_node` of them in a node."""
+    """Equal collectives over the same ranks: `count` of `kind` with `size` bytes over `ranks` GPUs, `ranks_per_node` in a node.
+
+    kind "ring": `count` all-gathers or reduce-scatters and `reduces` all-reduces; "send" and "all_to_all" have no `reduces`.
+    """
 
     dimension: str
     kind: str
     size: Any
     count: Any
+    reduces: Any
     ranks: Any
     ranks_per_node: Any
     sharing: Any
@@ -86,41 +90,54 @@ class Flow(NamedTuple):
 
 def placed(stride: Any, size: Any, gpus_per_node: Any) -> Any:
     """How many of a group's `size` ranks, `stride` apart, share a node (at least 1)."""
-    return np.clip(gpus_per_node // np.maximum(stride, 1), 1, size)
+    return np.minimum(np.maximum(np.floor(gpus_per_node / stride), 1.0), size)
+
+
+def _any(*counts: Any) -> bool:
+    return any(bool(np.any(np.asarray(count) > 0)) for count in counts)
 
 
 def flows_of(volumes: Volumes, layout: Layout, gpus_per_node: Any) -> list[Flow]:
     """The collectives of one step and where their ranks stand."""
-    t, c = layout.tensor_parallel_size, layout.context_parallel_size
-    d, p, e = layout.data_parallel_size, layout.pipeline_parallel_size, layout.expert_parallel_size
-    g = np.minimum(gpus_per_node, layout.gpus)
+    t, c, d = (number(getattr(layout, f"{name}_parallel_size")) for name in ("tensor", "context", "data"))
+    p, e = number(layout.pipeline_parallel_size), number(layout.expert_parallel_size)
+    replicas = d * c
+    g = np.minimum(gpus_per_node, replicas * t * p)
     flows = []
 
-    def add(dimension: str, kind: str, size: Any, count: Any, ranks: Any, stride: Any) -> None:
-        near = placed(stride, ranks, g)
-        flows.append(Flow(dimension, kind, size, count, ranks, near, np.maximum(g // near, 1)))
+    def add(dimension: str, kind: str, size: Any, count: Any, reduces: Any, ranks: Any, stride: Any) -> None:
+        if _any(count, reduces):
+            near = placed(stride, ranks, g)
+            flows.append(Flow(dimension, kind, size, count, reduces, ranks, near, np.maximum(np.floor(g / near), 1.0)))
 
     for part in volumes.data:
-        ranks, stride = (np.maximum(d * c // e, 1), t * e) if part.expert else (d * c, t)
-        add("data", "all_reduce", part.message, part.all_reduces, ranks, stride)
-        add("data", "all_gather", part.message, part.gathers, ranks, stride)
-    if np.any(np.asarray(t) > 1):
-        add("tensor", "all_reduce", volumes.tensor_message, volumes.tensor_all_reduces, t, 1)
-        add("tensor", "all_gather", volumes.tensor_message, volumes.tensor_gathers, t, 1)
-    if np.any(np.asarray(c) > 1):
-        add("context", "send", volumes.context_message, volumes.context_sends, c, t)
-    if np.any(np.asarray(e) > 1):
-        add("expert", "all_to_all", volumes.expert_message, volumes.expert_exchanges, e, t)
-    if np.any(np.asarray(p) > 1):
-        add("pipeline", "send", volumes.pipeline_message, volumes.pipeline_sends, p, t * c * d)
-    return [flow for flow in flows if np.any(np.asarray(flow.count) > 0)]
+        ranks, stride = (np.maximum(np.floor(replicas / e), 1.0), t * e) if part.expert else (replicas, t)
+        add("data", "ring", part.message, part.gathers, part.all_reduces, ranks, stride)
+    add("tensor", "ring", volumes.tensor_message, volumes.tensor_gathers, volumes.tensor_all_reduces, t, 1.0)
+    add("context", "send", volumes.context_message, volumes.context_sends, 0.0, c, t)
+    add("expert", "all_to_all", volumes.expert_message, volumes.expert_exchanges, 0.0, e, t)
+    add("pipeline", "send", volumes.pipeline_message, volumes.pipeline_sends, 0.0, p, t * replicas)
+    return flows
 
 
 def flow_seconds(flow: Flow, fabric: Numbers) -> Any:
     """Time in seconds of all collectives of a flow (0 where it does not occur, whatever the fabric)."""
-    each = seconds(flow.kind, flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing)
+    if flow.kind != "ring":
+        each = seconds(flow.kind, flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing)
+        return _times(flow.count, each)
+    gathers, reduces = _any(flow.count), _any(flow.reduces)
+    once, twice = ring_seconds(flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing, gathers, reduces)
+    total: Any = 0.0
+    if gathers:
+        total = _times(flow.count, once)
+    if reduces:
+        total = total + _times(flow.reduces, twice)
+    return total
+
+
+def _times(count: Any, each: Any) -> Any:
     with np.errstate(invalid="ignore"):
-        return np.where(np.asarray(flow.count) > 0, flow.count * each, 0.0)[()]
+        return np.where(np.asarray(count) > 0, count * each, 0.0)[()]
 
 
 def windows(training: Training, layout: Layout) -> dict[str, tuple[Any, Any]]:

@@ -253,7 +253,7 @@ def stack(fabrics: Sequence[Fabric], index: Any = None) -> Fabric:
                 fabric.scale_up_bandwidth if value is None else value for fabric, value in zip(fabrics, column, strict=True)
             ]
         if isinstance(column[0], Quantity):
-            units = column[0].units
+            units = column[0].to_base_units().units if column[0].check("[time]") else column[0].units
             values[field.name] = Q(np.array([value.m_as(units) for value in column], dtype=float)[take], units)
         else:
             values[field.name] = np.array(column)[take]

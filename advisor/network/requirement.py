@@ -154,6 +154,14 @@ def require_interconnect(
     )
 
 
+def _name(flow: Flow) -> dict[str, str]:
+    """The flow's collective in words: the kind that stands for most of it."""
+    kind = flow.kind
+    if kind == "ring":
+        kind = "all_reduce" if np.sum(flow.reduces) > np.sum(flow.count) else "all_gather"
+    return NAMES[flow.dimension, kind]
+
+
 def _binding(flows: list[Flow], fabric: Numbers) -> tuple[Any, Any, Any]:
     """Name (en, zh) and level of the flow that takes longest."""
     if not flows:
@@ -163,7 +171,7 @@ def _binding(flows: list[Flow], fabric: Numbers) -> tuple[Any, Any, Any]:
     table = np.stack([np.broadcast_to(time, shape) for time in times])
     longest = np.argmax(table, axis=0)
     some = np.max(table, axis=0) > 0
-    names = [NAMES[flow.dimension, flow.kind] for flow in flows]
+    names = [_name(flow) for flow in flows]
     levels = np.stack(
         [np.broadcast_to(np.where(flow.ranks > flow.ranks_per_node, "scale_out", "scale_up"), shape) for flow in flows]
     )

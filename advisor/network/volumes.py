@@ -24,6 +24,11 @@ from advisor.units import Q, Quantity, unit
 WIDTH = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nf4": 0.5625, "fp4": 0.5625}
 
 
+def number(value: Any) -> Any:
+    """A layout's integers as floats: whole-number division on arrays of integers is ten times slower."""
+    return np.asarray(value, dtype=float)[()]
+
+
 @dataclass(frozen=True)
 class DataPart:
     """Gradients and weights of one kind on one GPU: bytes of a message, and how many all-reduces and gathers (or scatters)."""
@@ -99,34 +104,36 @@ def _data_part(
 ) -> tuple[DataPart, Any]:
     """One part's messages, and the bytes one GPU carries for it."""
     is_expert, trainable, weight_bytes = part
-    divide = layout.tensor_parallel_size * layout.pipeline_parallel_size * (layout.expert_parallel_size if is_expert else 1)
+    experts = number(layout.expert_parallel_size) if is_expert else 1.0
+    pipeline = number(layout.pipeline_parallel_size)
+    divide = number(layout.tensor_parallel_size) * pipeline * experts
     width = gradient_width(training) if training.method == "full" else WIDTH[training.lora.dtype]
     update_width = gathered_width(training) if training.method == "full" else width
-    gradients, updated, gathered = trainable * width / divide, trainable * update_width / divide, weight_bytes / divide
-    stage, micro_batches = np.asarray(layout.zero_stage), layout.gradient_accumulation_steps
-    full_shard = stage == 3
-    layers = np.maximum(architecture.num_layers // np.asarray(layout.pipeline_parallel_size), 1)
-    message = np.where(full_shard, gathered / layers, np.minimum(gradients, _bucket(training)))
-    message = np.maximum(message, 1.0)
-    reduced = gradients * np.where(stage >= 2, micro_batches, 1)
-    sharded_bytes = np.where(full_shard, 2.0 * gathered * micro_batches + reduced, np.where(stage == 0, 0.0, reduced + updated))
-    plain_bytes = np.where(stage == 0, gradients, 0.0)
-    ranks = layout.sharding_size / (layout.expert_parallel_size if is_expert else 1)
-    share = np.maximum(1.0 - 1.0 / np.maximum(ranks, 1), 0.0)
-    present = share > 0
-    counts = (np.where(present, plain_bytes / message, 0.0)[()], np.where(present, sharded_bytes / message, 0.0)[()])
-    return DataPart(is_expert, message[()], *counts), (share * (2.0 * plain_bytes + sharded_bytes))[()]
+    each = trainable / divide
+    gradients, updated, gathered = each * width, each * update_width, weight_bytes / divide
+    stage, micro_batches = np.asarray(layout.zero_stage), number(layout.gradient_accumulation_steps)
+    full_shard, plain = stage == 3, stage == 0
+    layers = np.maximum(np.floor(architecture.num_layers / pipeline), 1.0)
+    message = np.maximum(np.where(full_shard, gathered / layers, np.minimum(gradients, _bucket(training))), 1.0)
+    reduced = gradients * np.where(stage >= 2, micro_batches, 1.0)
+    sharded_bytes = np.where(plain, 0.0, reduced + np.where(full_shard, 2.0 * gathered * micro_batches, updated))
+    plain_bytes = np.where(plain, gradients, 0.0)
+    ranks = number(layout.data_parallel_size) * number(layout.context_parallel_size) / experts
+    share = np.maximum(1.0 - 1.0 / np.maximum(ranks, 1.0), 0.0)
+    once = np.where(share > 0, 1.0 / message, 0.0)
+    part = DataPart(is_expert, message[()], (plain_bytes * once)[()], (sharded_bytes * once)[()])
+    return part, (share * (2.0 * plain_bytes + sharded_bytes))[()]
 
 
 def measure_volumes(architecture: Architecture, training: Training, layout: Layout, trail: Trail) -> Volumes:
     """All messages of one optimizer step on one GPU, each dimension's volume on the trail."""
-    t, p = layout.tensor_parallel_size, layout.pipeline_parallel_size
-    c, e = layout.context_parallel_size, layout.expert_parallel_size
+    t, p = number(layout.tensor_parallel_size), number(layout.pipeline_parallel_size)
+    c, e = number(layout.context_parallel_size), number(layout.expert_parallel_size)
     byte, width = unit("B"), gathered_width(training)
-    passes = layout.gradient_accumulation_steps
+    passes = number(layout.gradient_accumulation_steps)
     again = np.asarray(layout.activation_recomputation) == "full"
-    layers = architecture.num_layers / np.asarray(p)
-    tokens = layout.micro_batch_size * layout.sequence_length / np.asarray(c)
+    layers = architecture.num_layers / p
+    tokens = number(layout.micro_batch_size) * number(layout.sequence_length) / c
 
     parts, carried = zip(
         *(_data_part(part, architecture, training, layout) for part in parameter_parts(architecture, training)), strict=True
@@ -146,17 +153,17 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
         micro_batches=passes,
         layers=layers,
         collectives=per_layer,
-        tensor=np.asarray(t)[()],
+        tensor=t,
         tokens=tokens,
         hidden_size=architecture.hidden_size,
         width=Q(width, byte),
     )
-    tensor_count = np.where(np.asarray(t) > 1, passes * layers * per_layer, 0.0)
+    tensor_count = np.where(t > 1, passes * layers * per_layer, 0.0)
     sequence = np.asarray(layout.sequence_parallel)
 
     rounds = np.where(again, 4.0, 3.0)[()]
-    context_message = tokens * 2.0 * architecture.key_value_size / np.asarray(t) * width
-    context_count = passes * layers * rounds * (np.asarray(c) - 1)
+    context_message = tokens * 2.0 * architecture.key_value_size / t * width
+    context_count = passes * layers * rounds * (c - 1.0)
     totals["context_volume"] = trail.step(
         "context_volume",
         "micro_batches * layers * rounds * (context - 1) * message",
@@ -164,11 +171,11 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
         micro_batches=passes,
         layers=layers,
         rounds=rounds,
-        context=np.asarray(c)[()],
+        context=c,
         message=Q(context_message, byte),
     )
 
-    exchanges = per_layer * passes * architecture.moe_layers / np.asarray(p) * (np.asarray(e) > 1)
+    exchanges = per_layer * passes * architecture.moe_layers / p * (e > 1)
     shared = np.where(sequence, t, 1)
     expert_message = tokens * architecture.num_experts_per_token * architecture.hidden_size * width / shared
     totals["expert_volume"] = trail.step(
@@ -176,12 +183,12 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
         "exchanges * (1 - 1 / expert) * message",
         "lepikhin-2020",
         exchanges=exchanges,
-        expert=np.asarray(e)[()],
+        expert=e,
         message=Q(expert_message, byte),
     )
 
     pipeline_message = tensor_message / shared
-    sends = np.where(np.asarray(p) > 1, 2.0 * passes * layout.virtual_pipeline, 0.0)
+    sends = np.where(p > 1, 2.0 * passes * number(layout.virtual_pipeline), 0.0)
     totals["pipeline_volume"] = trail.step(
         "pipeline_volume", "sends * message", "narayanan-2021", sends=sends[()], message=Q(pipeline_message, byte)
     )
