@@ -10,6 +10,7 @@ from advisor.storage.designs import Judged, Situation
 from advisor.storage.facts import spot_notice
 from advisor.storage.records import StorageAdvice, StorageInputs
 from advisor.storage.words import both, rate_text, size_text, time_text, time_text_zh
+from advisor.units import unit
 
 RANKS_WITH_SLOW_COORDINATION = 1024
 
@@ -99,7 +100,7 @@ def _saving(inputs: StorageInputs, found: dict[str, Any], situation: Situation, 
             )
         )
     watchdog = constant("storage.watchdog")
-    if not inputs.asynchronous and write_time.m_as("s") > watchdog.m_as("s"):
+    if not inputs.asynchronous and write_time.m_as(unit("s")) > watchdog.m_as(unit("s")):
         result.append(
             _one(
                 "watchdog",
@@ -122,8 +123,8 @@ def _saving(inputs: StorageInputs, found: dict[str, Any], situation: Situation, 
                 f"{rate_text(constant('storage.stream_write_bandwidth'))}，再快的存储也无济于事。请改用分片保存。",
             )
         )
-    share = (stall / (interval + stall)).m_as("")
-    if share > constant("storage.stall_share_required").m_as(""):
+    share = (stall / (interval + stall)).m_as(unit(""))
+    if share > constant("storage.stall_share_required").m_as(unit("")):
         result.append(
             _one(
                 "stall",
@@ -133,7 +134,7 @@ def _saving(inputs: StorageInputs, found: dict[str, Any], situation: Situation, 
                 f"每 {time_text_zh(interval)} 保存一次，每次阻塞训练 {time_text_zh(stall)}，占 {share:.1%}。请改为异步保存，或先写更快的存储层。",
             )
         )
-    if inputs.asynchronous and write_time.m_as("s") > interval.m_as("s"):
+    if inputs.asynchronous and write_time.m_as(unit("s")) > interval.m_as(unit("s")):
         result.append(
             _one(
                 "copies_overlap",
@@ -188,7 +189,7 @@ def _saving(inputs: StorageInputs, found: dict[str, Any], situation: Situation, 
 def _faults(inputs: StorageInputs, found: dict[str, Any]) -> list[StorageAdvice]:
     result = []
     mtbf, wall = found["mtbf"], found["wall_time"]
-    without = (found["time_without_checkpoints"] / inputs.training_time).m_as("")
+    without = (found["time_without_checkpoints"] / inputs.training_time).m_as(unit(""))
     if inputs.mode == "spot":
         notice = spot_notice(inputs.provider)
         factor = f"{without:.2g} times" if without < 1e6 else "more than a million times"
@@ -202,7 +203,7 @@ def _faults(inputs: StorageInputs, found: dict[str, Any]) -> list[StorageAdvice]
                 f"竞价实例预计每 {time_text_zh(mtbf)} 中断一次。没有检查点时总时长会变为原来的 {factor_zh}：必须定期保存并自动恢复。",
             )
         )
-        if found["checkpoint_write_time"].m_as("s") > notice.m_as("s"):
+        if found["checkpoint_write_time"].m_as(unit("s")) > notice.m_as(unit("s")):
             result.append(
                 _one(
                     "longer_than_notice",
@@ -213,7 +214,7 @@ def _faults(inputs: StorageInputs, found: dict[str, Any]) -> list[StorageAdvice]
                     f"每次中断平均损失 {time_text_zh(found['lost_work'])} 的训练。",
                 )
             )
-    good, habit = found["goodput"].m_as(""), found["goodput_habit"].m_as("")
+    good, habit = found["goodput"].m_as(unit("")), found["goodput_habit"].m_as(unit(""))
     result.append(
         _one(
             "goodput",
@@ -236,10 +237,10 @@ def _data(found: dict[str, Any], location: str) -> list[StorageAdvice]:
         result.append(_one("small_files", "warning", files.reason["en"], files.reason["zh"]))
     mixed = found["hybrid"]
     if mixed is not None:
-        slow = mixed.slowdown.m_as("") > 1
+        slow = mixed.slowdown.m_as(unit("")) > 1
         result.append(_one("far_data", "warning" if slow else "info", mixed.label["en"], mixed.label["zh"]))
     shards = found["tiers"][1]
-    if shards.read_needed.m_as("B/s") > shards.read_offered.m_as("B/s"):
+    if shards.read_needed.m_as(unit("B/s")) > shards.read_offered.m_as(unit("B/s")):
         result.append(
             _one(
                 "starved",
@@ -266,7 +267,7 @@ def _data(found: dict[str, Any], location: str) -> list[StorageAdvice]:
 def _start(inputs: StorageInputs, found: dict[str, Any]) -> list[StorageAdvice]:
     startup = found["startup"]
     limit = constant("storage.watchdog")
-    if startup.weights_time.m_as("s") <= limit.m_as("s") / 2:
+    if startup.weights_time.m_as(unit("s")) <= limit.m_as(unit("s")) / 2:
         return []
     return [
         _one(

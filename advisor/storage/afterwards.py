@@ -23,7 +23,7 @@ PUBLICATION = both(
 
 def daily_checkpoints(wall_time: Quantity) -> int:
     """One checkpoint a day kept aside, the final one at least."""
-    return min(LONGEST_DAILY, max(1, whole(wall_time.m_as("day"))))
+    return min(LONGEST_DAILY, max(1, whole(wall_time.m_as(unit("day")))))
 
 
 def retention(keep: int, checkpoint: Quantity, wall_time: Quantity, hot_class: str, cold_class: str) -> tuple[Retention, ...]:
@@ -66,7 +66,8 @@ def artefacts(
     short = constant("storage.checkpoint_retention")
     # Serving weights are 16-bit whatever the recipe trained in.
     served = Q(
-        min(2.0, weights_bytes.m_as("B/parameter")) if weights_bytes.m_as("B/parameter") >= 2 else 2.0, unit("B/parameter")
+        min(2.0, weights_bytes.m_as(unit("B/parameter"))) if weights_bytes.m_as(unit("B/parameter")) >= 2 else 2.0,
+        unit("B/parameter"),
     )
     entries = []
     adapters = method != "full"
@@ -130,7 +131,7 @@ def artefacts(
         Artefact(
             name=name,
             label=label,
-            size=size.to("GB"),
+            size=size.to(unit("GB")),
             where=where_,
             keep_for=time,
             price=_money(size, archive_price if where_ == "archive" else object_price, time),
@@ -142,4 +143,4 @@ def artefacts(
 
 def _money(size: Quantity, price: Quantity, time: Quantity) -> Quantity:
     currency = "CNY" if price.check("[currency_cny] / [information] / [time]") else "USD"
-    return (size * price * time).to(currency)
+    return (size * price * time).to(unit(currency))

@@ -60,7 +60,7 @@ def checkpoint_bytes(
 
 def required_bandwidth(size: Quantity, time: Quantity) -> Quantity:
     """Bandwidth that writes `size` within `time`: BLOOM's 2.3 TB in 40 s need 57.5 GB/s."""
-    return (size / time).to("GB/s")
+    return (size / time).to(unit("GB/s"))
 
 
 def mean_time_between_failures(
@@ -73,7 +73,7 @@ def mean_time_between_failures(
     trail = trail or Trail()
     count = Q(gpus, unit("GPU"))
     if spot_rate is None:
-        return trail.step("mtbf", "1 / (gpus * failure_rate)", "", gpus=count, failure_rate=failure_rate).to("h")
+        return trail.step("mtbf", "1 / (gpus * failure_rate)", "", gpus=count, failure_rate=failure_rate).to(unit("h"))
     return trail.step(
         "mtbf",
         "1 / (gpus * failure_rate + nodes * spot_rate)",
@@ -82,12 +82,12 @@ def mean_time_between_failures(
         failure_rate=failure_rate,
         nodes=nodes,
         spot_rate=spot_rate,
-    ).to("h")
+    ).to(unit("h"))
 
 
 def young_interval(stall: Quantity, mtbf: Quantity) -> Quantity:
     """Young's interval, sqrt(2 x write x MTBF): right while the write is far shorter than the MTBF."""
-    return ((2 * stall * mtbf) ** 0.5).to("s")
+    return ((2 * stall * mtbf) ** 0.5).to(unit("s"))
 
 
 def daly_interval(stall: Quantity, mtbf: Quantity) -> Quantity:
@@ -95,10 +95,10 @@ def daly_interval(stall: Quantity, mtbf: Quantity) -> Quantity:
 
     sqrt(2 d M) [1 + 1/3 sqrt(d / 2M) + 1/9 (d / 2M)] - d (Daly 2006, equation 37).
     """
-    ratio = (stall / (2 * mtbf)).to("")
+    ratio = (stall / (2 * mtbf)).to(unit(""))
     root = ratio**0.5
-    inner = (2 * stall * mtbf) ** 0.5 * (1 + root / 3 + ratio / 9) - stall
-    return where(ratio.m_as("") < 1, inner.to("s"), mtbf.to("s"))
+    inner = (2 * stall * mtbf).to(unit("s**2")) ** 0.5 * (1 + root / 3 + ratio / 9) - stall
+    return where(ratio.m_as(unit("")) < 1, inner.to(unit("s")), mtbf.to(unit("s")))
 
 
 def goodput_of(
@@ -121,20 +121,20 @@ def goodput_of(
         "interval / (mtbf * exp(minimum((restart + rollback) / mtbf, limit))"
         " * (exp(minimum((interval + stall) / mtbf, limit)) - 1))",
         "daly-2006",
-        interval=interval.to("s"),
-        stall=stall.to("s"),
-        mtbf=mtbf.to("s"),
-        restart=restart_time.to("s"),
-        rollback=(Q(0.0, unit("s")) if rollback is None else rollback.to("s")),
+        interval=interval.to(unit("s")),
+        stall=stall.to(unit("s")),
+        mtbf=mtbf.to(unit("s")),
+        restart=restart_time.to(unit("s")),
+        rollback=(Q(0.0, unit("s")) if rollback is None else rollback.to(unit("s"))),
         limit=Q(LARGEST_EXPONENT / 2, unit("")),
-    ).to("")
+    ).to(unit(""))
 
 
 def time_without_checkpoints(work: Quantity, mtbf: Quantity, restart_time: Quantity) -> Quantity:
     """Expected time of a run that starts from nothing after every fault: M e^(R/M) (e^(T/M) - 1)."""
-    exponent = minimum((work / mtbf).to(""), Q(LARGEST_EXPONENT, unit("")))
-    delay = minimum((restart_time / mtbf).to(""), Q(60.0, unit("")))
-    return (mtbf * np.exp(delay.m_as("")) * np.expm1(exponent.m_as(""))).to("h")
+    exponent = minimum((work / mtbf).to(unit("")), Q(LARGEST_EXPONENT, unit("")))
+    delay = minimum((restart_time / mtbf).to(unit("")), Q(60.0, unit("")))
+    return (mtbf * np.exp(delay.m_as(unit(""))) * np.expm1(exponent.m_as(unit("")))).to(unit("h"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,11 +161,11 @@ def fault_cost(
     rollback: Quantity,
 ) -> FaultCost:
     """Split a run's wall time into work, stalls, restarts and rework; the parts add up to it."""
-    wall = (work / maximum(goodput, Q(1e-12, unit("")))).to("s")
-    restarts = (wall / mtbf).to("")
-    stalls = (work / interval * stall).to("s")
-    rework = maximum(wall - work - stalls - restarts * restart_time, Q(0.0, unit("s"))).to("s")
-    lost_work = (interval / 2 + rollback).to("s")
+    wall = (work / maximum(goodput, Q(1e-12, unit("")))).to(unit("s"))
+    restarts = (wall / mtbf).to(unit(""))
+    stalls = (work / interval * stall).to(unit("s"))
+    rework = maximum(wall - work - stalls - restarts * restart_time, Q(0.0, unit("s"))).to(unit("s"))
+    lost_work = (interval / 2 + rollback).to(unit("s"))
     return FaultCost(wall=wall, restarts=restarts, stalls=stalls, rework=rework, lost_work=lost_work)
 
 
@@ -173,7 +173,7 @@ def goodput_curve(
     chosen: Quantity, stall: Quantity, mtbf: Quantity, restart_time: Quantity, rollback: Quantity, points: int = 41
 ) -> tuple[Quantity, Any]:
     """Intervals from a minute to ten days (and the chosen one) and the goodput at each, as arrays for a chart."""
-    values = np.append(np.geomspace(60.0, 864000.0, points), chosen.m_as("s"))
+    values = np.append(np.geomspace(60.0, 864000.0, points), chosen.m_as(unit("s")))
     intervals = Q(np.unique(values), unit("s"))
     return intervals, goodput_of(intervals, stall, mtbf, restart_time, rollback)
 
@@ -194,7 +194,7 @@ def choose_interval(
     """
     ceiling = maximum(longest, stall / stall_share)
     interval = maximum(minimum(optimum, ceiling), write_time / window)
-    return minimum(interval, maximum(training_time, Q(1.0, unit("s")))).to("s")
+    return minimum(interval, maximum(training_time, Q(1.0, unit("s")))).to(unit("s"))
 
 
 def saves_until_full(disk: Quantity, occupied: Quantity, checkpoint: Quantity, keep: int) -> int | None:
@@ -202,7 +202,7 @@ def saves_until_full(disk: Quantity, occupied: Quantity, checkpoint: Quantity, k
 
     A save is written beside the ones kept and only then are older ones deleted, so keep + 1 must fit.
     """
-    room = (disk - occupied).m_as("B") / checkpoint.m_as("B")
+    room = (disk - occupied).m_as(unit("B")) / checkpoint.m_as(unit("B"))
     if room >= keep + 1 - 1e-9:
         return None
     return max(0, int(room + 1e-9))

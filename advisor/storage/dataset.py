@@ -8,6 +8,7 @@ prefix, latency); the storage chapter of ml-engineering (open times on NVMe and 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +50,7 @@ class DatasetSize(Record):
 
 def read_bandwidth(samples_per_step: Any, sample_size: Quantity, step_time: Quantity) -> Quantity:
     """Bandwidth that feeds a step: samples x bytes / time (MLPerf Storage's required read, at 100 % utilization)."""
-    return (samples_per_step * sample_size / step_time).to("GB/s")
+    return (samples_per_step * sample_size / step_time).to(unit("GB/s"))
 
 
 def dataset_size(inputs: StorageInputs, trail: Trail | None = None) -> DatasetSize:
@@ -62,7 +63,7 @@ def dataset_size(inputs: StorageInputs, trail: Trail | None = None) -> DatasetSi
     multimodal = inputs.data_kind in MULTIMODAL
     if multimodal:
         per_sample = inputs.tokens_per_sample or constant(f"storage.{inputs.data_kind}_tokens_per_sample")
-        samples = inputs.samples or int(max(1, whole((inputs.tokens / per_sample).m_as(""))))
+        samples = inputs.samples or int(max(1, whole((inputs.tokens / per_sample).m_as(unit("")))))
         if inputs.samples is None and inputs.tokens_per_sample is None:
             assumptions.append(
                 {
@@ -99,23 +100,23 @@ def dataset_size(inputs: StorageInputs, trail: Trail | None = None) -> DatasetSi
                     "zh": f"原始文本按每 token {each.m_as('B/token'):g} 字节估算。",
                 }
             )
-        samples = inputs.samples or int(max(1, whole(inputs.tokens.m_as("token") / inputs.sequence_length)))
+        samples = inputs.samples or int(max(1, whole(inputs.tokens.m_as(unit("token")) / inputs.sequence_length)))
         sample_size = size / samples
     if inputs.files:
         files = inputs.files
     elif inputs.mean_file_size is not None:
-        files = int(max(1, whole((raw / inputs.mean_file_size).m_as(""))))
+        files = int(max(1, whole((raw / inputs.mean_file_size).m_as(unit("")))))
     elif multimodal:
         files = samples
     else:
-        files = int(max(1, whole((raw / constant("storage.shard_size_target")).m_as(""))))
+        files = int(max(1, whole((raw / constant("storage.shard_size_target")).m_as(unit("")))))
     return DatasetSize(
-        raw_size=raw.to("GB"),
-        size=size.to("GB"),
+        raw_size=raw.to(unit("GB")),
+        size=size.to(unit("GB")),
         files=files,
-        mean_file_size=(raw / files).to("MB"),
+        mean_file_size=(raw / files).to(unit("MB")),
         samples=samples,
-        sample_size=sample_size.to("kB"),
+        sample_size=sample_size.to(unit("kB")),
         assumptions=tuple(assumptions),
     )
 
@@ -138,11 +139,11 @@ def plan_shards(size: Quantity, readers: Any, trail: Trail | None = None) -> Sha
         "shards",
         "maximum(whole(size / target), readers)",
         "webdataset",
-        size=size.to("MB"),
+        size=size.to(unit("MB")),
         target=constant("storage.shard_size_target"),
         readers=Q(readers, unit("")),
-    ).to("")
-    return Shards(count=whole(count.m_as("")), size=size / count)
+    ).to(unit(""))
+    return Shards(count=whole(count.m_as(unit(""))), size=size / count)
 
 
 def list_and_get(
@@ -155,28 +156,34 @@ def list_and_get(
     """
     request = unit("request")
     gets = Q(objects, request)
-    lists = whole(gets / constant("storage.list_page").m_as("1/request"))
+    lists = whole(gets / constant("storage.list_page").m_as(unit("1/request")))
     latency = constant("storage.object_latency")
-    list_time = (lists * latency / Q(1, request)).to("s")
+    list_time = (lists * latency / Q(1, request)).to(unit("s"))
     by_latency = gets * latency / (clients * Q(1, request))
-    get_time = maximum(by_latency.to("s"), (gets / constant("storage.object_get_rate")).to("s"), (size / bandwidth).to("s"))
+    get_time = maximum(
+        by_latency.to(unit("s")), (gets / constant("storage.object_get_rate")).to(unit("s")), (size / bandwidth).to(unit("s"))
+    )
     return lists, gets, list_time, get_time, lists * put_price + gets * get_price, gets * put_price
 
 
-def open_rates(readers: Any) -> dict[str, Quantity]:
+@functools.lru_cache(maxsize=256)
+def open_rates(readers: int) -> dict[str, Quantity]:
     """Files per second that each storage class opens for `readers` processes: their latency, or what the service can."""
     each = Q(1.0, unit("request"))
     rates = {
         "local-nvme": readers * each / constant("storage.nvme_open_time"),
         "parallel-fs": minimum(
-            (readers * each / constant("storage.parallel_open_time")).to("request/s"), constant("storage.parallel_open_rate")
+            (readers * each / constant("storage.parallel_open_time")).to(unit("request/s")),
+            constant("storage.parallel_open_rate"),
         ),
-        "nas": minimum((readers * each / constant("storage.nas_open_time")).to("request/s"), constant("storage.nas_open_rate")),
+        "nas": minimum(
+            (readers * each / constant("storage.nas_open_time")).to(unit("request/s")), constant("storage.nas_open_rate")
+        ),
         "object": minimum(
-            (readers * each / constant("storage.object_latency")).to("request/s"), constant("storage.object_get_rate")
+            (readers * each / constant("storage.object_latency")).to(unit("request/s")), constant("storage.object_get_rate")
         ),
     }
-    return {name: rate.to("request/s") for name, rate in rates.items()}
+    return {name: rate.to(unit("request/s")) for name, rate in rates.items()}
 
 
 def file_set(
@@ -191,24 +198,24 @@ def file_set(
 ) -> FileSet:
     """One state of the dataset (loose or packed): what opening its files needs, what each class gives, requests and bill."""
     opens = Q(float(files), unit("request"))
-    needed = (opens / epoch_time).to("request/s")
+    needed = (opens / epoch_time).to(unit("request/s"))
     lists, gets, list_time, get_time, bill, put_bill = list_and_get(
         float(files), size, readers, bandwidth, get_price, put_price
     )
-    needed_rate = needed.m_as("request/s")
+    needed_rate = needed.m_as(unit("request/s"))
     access = tuple(
         FileAccess(
             storage_class=name,
             offered=rate,
             time_per_epoch=opens / rate,
-            starves=bool(rate.m_as("request/s") < needed_rate),
+            starves=bool(rate.m_as(unit("request/s")) < needed_rate),
         )
         for name, rate in open_rates(readers).items()
     )
     return FileSet(
         state=state,
         files=files,
-        mean_size=(size / files).to("MB"),
+        mean_size=(size / files).to(unit("MB")),
         opens_needed=needed,
         list_requests=lists,
         get_requests=gets,
@@ -300,12 +307,12 @@ def preprocessing(raw_size: Quantity, data_kind: str, cores: int) -> Preprocessi
         none = Q(0.0, unit("h"))
         return Preprocessing(core_hours=none, low=none, high=none, cores=cores, time=none, output_rate=Q(0.0, unit("GB/s")))
     row_low, rate, row_high = spread(f"storage.preprocessing_{data_kind}")
-    hours = (raw_size / rate).to("h")
+    hours = (raw_size / rate).to(unit("h"))
     return Preprocessing(
         core_hours=hours,
-        low=(raw_size / row_high).to("h"),
-        high=(raw_size / row_low).to("h"),
+        low=(raw_size / row_high).to(unit("h")),
+        high=(raw_size / row_low).to(unit("h")),
         cores=cores,
         time=hours / cores,
-        output_rate=(rate * cores).to("GB/s"),
+        output_rate=(rate * cores).to(unit("GB/s")),
     )

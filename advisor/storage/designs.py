@@ -74,7 +74,7 @@ class Judged:
 
 def role_classes(dataset: Quantity, local_total: Quantity) -> dict[str, dict[str, str]]:
     """Class of each role in each arrangement. Shards are cached on local NVMe where all machines together hold them."""
-    cached = dataset.m_as("B") <= 0.8 * local_total.m_as("B")
+    cached = dataset.m_as(unit("B")) <= 0.8 * local_total.m_as(unit("B"))
     return {
         "local_and_object": dict(zip(ROLES, ("object", "local-nvme", "local-nvme", "object", "block", "object"), strict=True)),
         "cache_and_nas": dict(
@@ -97,7 +97,7 @@ def provider_mask(market: Shelf, provider: str | None, storage_class: str) -> tu
     """The columns to choose from for a class: the provider's own, or the market's where it has none (then True)."""
     of_class = market.storage_class == storage_class
     name = (provider or REFERENCE[market.market]).split()[0].lower()
-    own = of_class & np.array([one.split()[0].lower() == name for one in market.provider])
+    own = of_class & np.array([one == name for one in market.first_word])
     if own.any() and not np.isnan(market.estimate.magnitude[own]).all():
         return own, False
     return of_class & (market.provider == REFERENCE[market.market]), True
@@ -109,10 +109,9 @@ def cheapest(market: Shelf, offers: Offers, row: int, mask: np.ndarray) -> int |
         return None
     price = np.where(mask, offers.price.magnitude[row], np.inf)
     price = np.where(np.isnan(price), np.inf, price)
-    # An infrequent-access class is cheap to keep and dear to read: never a working tier.
-    price = np.where(
-        market.retrieval_price.magnitude > 0, np.where(market.storage_class == "archive", price, price + 1e9), price
-    )
+    # An infrequent-access class is cheap to keep and dear to read: never a working tier. A known price comes before a guessed one.
+    working = market.storage_class != "archive"
+    price = price + 1e9 * (market.reads_billed & working) + 1e6 * market.estimated
     good = mask & offers.enough[row] & np.isfinite(price)
     if good.any():
         return int(np.argmin(np.where(good, price, np.inf)))
@@ -133,11 +132,11 @@ def judge(market: Shelf, situation: Situation) -> Judged:
                 continue
             roles = [role for role in ROLES if classes[role] == storage_class]
             rows[index, storage_class] = len(sizes)
-            sizes.append(sum(needs[role].size.m_as("GB") for role in roles))
-            reads.append(sum(needs[role].read.m_as("GB/s") for role in roles))
-            write = sum(needs[role].write.m_as("GB/s") for role in roles)
+            sizes.append(sum(needs[role].size.m_as(unit("GB")) for role in roles))
+            reads.append(sum(needs[role].read.m_as(unit("GB/s")) for role in roles))
+            write = sum(needs[role].write.m_as(unit("GB/s")) for role in roles)
             if storage_class == "object" and classes["hot_checkpoints"] == "local-nvme":
-                write = situation.background_write.m_as("GB/s")
+                write = situation.background_write.m_as(unit("GB/s"))
             writes.append(write)
     offers = evaluate(
         market,
@@ -160,9 +159,9 @@ def judge(market: Shelf, situation: Situation) -> Judged:
             price += 0.0 if pick is None else float(offers.price.magnitude[row, pick])
         hot = classes["hot_checkpoints"]
         if hot == "local-nvme":
-            read_offered.append(situation.limits[hot][0].m_as("GB/s"))
-            write_offered.append(situation.limits[hot][1].m_as("GB/s"))
-            enough.append(write_offered[-1] >= needs["hot_checkpoints"].write.m_as("GB/s") * (1 - 1e-9))
+            read_offered.append(situation.limits[hot][0].m_as(unit("GB/s")))
+            write_offered.append(situation.limits[hot][1].m_as(unit("GB/s")))
+            enough.append(write_offered[-1] >= needs["hot_checkpoints"].write.m_as(unit("GB/s")) * (1 - 1e-9))
         else:
             pick, row = picks[index, hot], rows[index, hot]
             read_offered.append(0.05 if pick is None else float(offers.read.magnitude[row, pick]))
@@ -171,18 +170,18 @@ def judge(market: Shelf, situation: Situation) -> Judged:
         prices.append(price)
     write_bandwidth = Q(np.array(write_offered), unit("GB/s"))
     read_bandwidth = Q(np.array(read_offered), unit("GB/s"))
-    write_time = (situation.checkpoint / write_bandwidth).to("s")
+    write_time = (situation.checkpoint / write_bandwidth).to(unit("s"))
     if situation.sharded:
         write_time = write_time + situation.gpus * constant("storage.rank_planning_time")
     else:
-        write_time = maximum(write_time, (situation.checkpoint / constant("storage.stream_write_bandwidth")).to("s"))
+        write_time = maximum(write_time, (situation.checkpoint / constant("storage.stream_write_bandwidth")).to(unit("s")))
     none = 0 * write_time
     if situation.asynchronous:
         stall = situation.snapshot + constant("storage.asynchronous_slowdown") * write_time
         rollback = write_time
     else:
         stall, rollback = write_time, none
-    load_time = (situation.restore_size / (read_bandwidth * constant("storage.load_efficiency"))).to("s")
+    load_time = (situation.restore_size / (read_bandwidth * constant("storage.load_efficiency"))).to(unit("s"))
     restart = situation.restart_base + load_time
     optimum = daly_interval(stall, situation.mtbf)
     if situation.interval is None:
@@ -250,7 +249,7 @@ def _verdicts(
             f"检查点写入需要 {rate_text(hot.write)}，该方案只有 {rate_text(write[index])}",
         )
         if design == "local_and_object":
-            if situation.nodes > constant("storage.local_only_nodes").m_as("node"):
+            if situation.nodes > constant("storage.local_only_nodes").m_as(unit("node")):
                 verdict: Any = (
                     False,
                     both(
@@ -258,7 +257,7 @@ def _verdicts(
                         f"{situation.nodes} 个节点需要共享文件系统",
                     ),
                 )
-            elif checkpoint.m_as("GB") > limit.m_as("GB"):
+            elif checkpoint.m_as(unit("GB")) > limit.m_as(unit("GB")):
                 verdict = (
                     False,
                     both(
@@ -266,7 +265,7 @@ def _verdicts(
                         f"检查点 {size_text(checkpoint)} 过大，随实例释放的风险高（上限 {size_text(limit)}）",
                     ),
                 )
-            elif local_needed.m_as("B") > situation.local_size.m_as("B"):
+            elif local_needed.m_as(unit("B")) > situation.local_size.m_as(unit("B")):
                 verdict = (
                     False,
                     both(
@@ -283,9 +282,9 @@ def _verdicts(
         elif design == "hot_warm_cold":
             verdict = (
                 (True, both("a large state written by many machines", "状态大、写入节点多，需热/温/冷分层"))
-                if checkpoint.m_as("GB") >= large.m_as("GB") and enough[index]
+                if checkpoint.m_as(unit("GB")) >= large.m_as(unit("GB")) and enough[index]
                 else (False, slow)
-                if checkpoint.m_as("GB") >= large.m_as("GB")
+                if checkpoint.m_as(unit("GB")) >= large.m_as(unit("GB"))
                 else (
                     False,
                     both(
@@ -294,7 +293,7 @@ def _verdicts(
                     ),
                 )
             )
-        elif checkpoint.m_as("GB") >= large.m_as("GB"):
+        elif checkpoint.m_as(unit("GB")) >= large.m_as(unit("GB")):
             verdict = (
                 False,
                 both("states of this size need an archive tier behind the hot one", "此规模的状态需要热层之后再加归档层"),

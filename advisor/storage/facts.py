@@ -68,7 +68,7 @@ def failure_rates(gpu: str) -> tuple[Quantity, Quantity, Quantity, str]:
 
 
 def _per_gpu(rate: Quantity) -> Quantity:
-    return (rate / GPUS_OF_COUNTED_NODES).to("1 / GPU / h")
+    return (rate / GPUS_OF_COUNTED_NODES).to(unit("1 / GPU / h"))
 
 
 def spot_notice(provider: str | None) -> Quantity:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from advisor.storage.records import Hop
 from advisor.storage.words import both
-from advisor.units import Quantity
+from advisor.units import Quantity, unit
 
 PLACES = {
     "source": both("source", "数据源"),
@@ -44,16 +44,16 @@ def build_flow(legs: list[Leg], run_time: Quantity) -> tuple[Hop, ...]:
     """
     hops = []
     for leg in legs:
-        time = (leg.size / leg.offered).to("s")
-        share = (leg.needed / leg.offered).to("") if leg.needed is not None else (time / run_time).to("")
+        time = (leg.size / leg.offered).to(unit("s"))
+        share = (leg.needed / leg.offered).to(unit("")) if leg.needed is not None else (time / run_time).to(unit(""))
         hops.append(
             Hop(
                 start=leg.start,
                 end=leg.end,
                 chain=leg.chain,
-                size=leg.size.to("GB"),
+                size=leg.size.to(unit("GB")),
                 needed=leg.needed,
-                offered=leg.offered.to("GB/s"),
+                offered=leg.offered.to(unit("GB/s")),
                 time=time,
                 cost=leg.cost,
                 share=share,
@@ -61,7 +61,7 @@ def build_flow(legs: list[Leg], run_time: Quantity) -> tuple[Hop, ...]:
                 note=both(leg.en, leg.zh),
             )
         )
-    worst = max(range(len(hops)), key=lambda index: hops[index].share.m_as(""))
+    worst = max(range(len(hops)), key=lambda index: hops[index].share.m_as(unit("")))
     hops[worst] = replace(hops[worst], binding=True)
     return tuple(hops)
 
@@ -97,6 +97,7 @@ class FlowNumbers:
     upload_cost: Quantity
     crossing_cost: Quantity | None
     archived: int
+    archive_place: str
     run_time: Quantity
 
 
@@ -200,8 +201,8 @@ def data_flow(numbers: FlowNumbers) -> tuple[Hop, ...]:
         )
     legs.append(
         Leg(
-            "shared" if n.hot_class != "local-nvme" else "object",
-            "archive",
+            "shared" if n.hot_class != "local-nvme" else "local",
+            n.archive_place,
             chain,
             n.checkpoint * n.archived,
             None,

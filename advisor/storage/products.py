@@ -44,6 +44,8 @@ class Shelf:
     put_price: Quantity
     retrieval_price: Quantity
     egress_price: Quantity
+    first_word: tuple[str, ...]
+    reads_billed: np.ndarray
 
     @property
     def currency(self) -> str:
@@ -75,25 +77,30 @@ def shelf(market: str) -> Shelf:
         values = (getattr(one, name, None) for one in products)
         return np.array([np.nan if value is None else value.m_as(of_unit) for value in values])
 
+    classes = np.array([one.storage_class for one in products])
     price = column("capacity_price", f"{currency} / GB / month")
     per_capacity = np.nan_to_num(column("throughput_per_capacity", "1 / s"))
-    classes = np.array([one.storage_class for one in products])
+    unstated = (classes == "parallel-fs") & (per_capacity == 0)
+    per_capacity = np.where(unstated, constant("storage.parallel_per_capacity").m_as(unit("1 / s")), per_capacity)
     estimate = price.copy()
     for i in np.flatnonzero(np.isnan(price)):
         same = np.flatnonzero((classes == classes[i]) & ~np.isnan(price))
         if same.size:
             estimate[i] = price[same[np.argmin(np.abs(per_capacity[same] - per_capacity[i]))]]
     requests = currency.lower()
-    default_get = constant(f"storage.get_price_{requests}").m_as(f"{currency} / request")
-    default_put = constant(f"storage.put_price_{requests}").m_as(f"{currency} / request")
-    default_egress = constant(f"storage.egress_price_{requests}").m_as(f"{currency} / GB")
+    default_get = constant(f"storage.get_price_{requests}").m_as(unit(f"{currency} / request"))
+    default_put = constant(f"storage.put_price_{requests}").m_as(unit(f"{currency} / request"))
+    default_egress = constant(f"storage.egress_price_{requests}").m_as(unit(f"{currency} / GB"))
 
     def filled(name: str, of_unit: str, default: float) -> Quantity:
         values = column(name, of_unit)
         return Q(np.where(np.isnan(values), default, values), unit(of_unit))
 
+    retrieval = filled("retrieval_price", f"{currency} / GB", 0.0)
     return Shelf(
         market=market,
+        first_word=tuple(one.provider.split()[0].lower() for one in products),
+        reads_billed=retrieval.magnitude > 0,
         provider=np.array([one.provider for one in products]),
         product=np.array([f"{one.product} {one.tier}".strip() for one in products]),
         storage_class=classes,
@@ -107,7 +114,7 @@ def shelf(market: str) -> Shelf:
         per_capacity=Q(per_capacity, unit("1 / s")),
         get_price=filled("get_price", f"{currency} / request", default_get),
         put_price=filled("put_price", f"{currency} / request", default_put),
-        retrieval_price=filled("retrieval_price", f"{currency} / GB", 0.0),
+        retrieval_price=retrieval,
         egress_price=filled("egress_price", f"{currency} / GB", default_egress),
     )
 
@@ -161,7 +168,7 @@ def node_bandwidths(
         "object": (objects, objects),
         "archive": (archive, archive),
     }
-    return {name: (read.to("GB/s"), write.to("GB/s")) for name, (read, write) in limits.items()}
+    return {name: (read.to(unit("GB/s")), write.to(unit("GB/s"))) for name, (read, write) in limits.items()}
 
 
 def evaluate(
@@ -177,27 +184,27 @@ def evaluate(
     """
     classes = market.storage_class
     distributed = np.isin(classes, SHARED)
-    usable = np.where(distributed, constant("storage.usable_fraction").m_as(""), 1.0)
-    delivered = Q(np.where(distributed, constant("storage.save_efficiency").m_as(""), 1.0), unit(""))
+    usable = np.where(distributed, constant("storage.usable_fraction").m_as(unit("")), 1.0)
+    delivered = Q(np.where(distributed, constant("storage.save_efficiency").m_as(unit("")), 1.0), unit(""))
     needed, read, write = needed[:, None], read[:, None], write[:, None]
     bandwidth = maximum(read, write) / delivered
     for_bytes = needed / usable
-    grows = market.per_capacity.m_as("1/s") > 0
-    rate = Q(np.where(grows, market.per_capacity.m_as("1/s"), 1.0), unit("1/s"))
+    grows = market.per_capacity.m_as(unit("1/s")) > 0
+    rate = Q(np.where(grows, market.per_capacity.m_as(unit("1/s")), 1.0), unit("1/s"))
     for_bandwidth = bandwidth / rate * grows
-    capacity = maximum(for_bytes.to("GB"), for_bandwidth.to("GB"), market.minimum)
-    fixed_nas = constant("storage.nas_bandwidth").m_as("GB/s")
-    limit_read = np.array([limits[name][0].m_as("GB/s") for name in classes])
-    limit_write = np.array([limits[name][1].m_as("GB/s") for name in classes])
+    capacity = maximum(for_bytes.to(unit("GB")), for_bandwidth.to(unit("GB")), market.minimum)
+    fixed_nas = constant("storage.nas_bandwidth").m_as(unit("GB/s"))
+    limit_read = np.array([limits[name][0].m_as(unit("GB/s")) for name in classes])
+    limit_write = np.array([limits[name][1].m_as(unit("GB/s")) for name in classes])
     fixed = np.where(classes == "nas", fixed_nas, np.inf)
-    offered = np.where(grows, (capacity * rate).m_as("GB/s"), fixed) * delivered.m_as("")
+    offered = np.where(grows, (capacity * rate).m_as(unit("GB/s")), fixed) * delivered.m_as(unit(""))
     offered_read = Q(np.minimum(offered, limit_read), unit("GB/s"))
     offered_write = Q(np.minimum(offered, limit_write), unit("GB/s"))
-    enough = (offered_read.m_as("GB/s") >= read.m_as("GB/s") * (1 - 1e-9)) & (
-        offered_write.m_as("GB/s") >= write.m_as("GB/s") * (1 - 1e-9)
+    enough = (offered_read.m_as(unit("GB/s")) >= read.m_as(unit("GB/s")) * (1 - 1e-9)) & (
+        offered_write.m_as(unit("GB/s")) >= write.m_as(unit("GB/s")) * (1 - 1e-9)
     )
-    price = (capacity * market.estimate).to(f"{market.currency} / month")
-    bytes_decide = capacity.m_as("GB") <= for_bytes.m_as("GB") * (1 + 1e-9)
-    bandwidth_decides = capacity.m_as("GB") <= for_bandwidth.m_as("GB") * (1 + 1e-9)
+    price = (capacity * market.estimate).to(unit(f"{market.currency} / month"))
+    bytes_decide = capacity.m_as(unit("GB")) <= for_bytes.m_as(unit("GB")) * (1 + 1e-9)
+    bandwidth_decides = capacity.m_as(unit("GB")) <= for_bandwidth.m_as(unit("GB")) * (1 + 1e-9)
     deciding = np.where(bytes_decide, 0, np.where(bandwidth_decides, 1, 2))
     return Offers(capacity=capacity, read=offered_read, write=offered_write, price=price, enough=enough, deciding=deciding)

@@ -55,12 +55,12 @@ def required_write(
     """
     trail = trail or Trail()
     if target is not None:
-        return trail.step("required_write", "checkpoint / target", "", checkpoint=checkpoint, target=target).to("GB/s")
+        return trail.step("required_write", "checkpoint / target", "", checkpoint=checkpoint, target=target).to(unit("GB/s"))
     share = constant("storage.stall_share_required")
     if interval is None:
         # Waste at Young's optimum is sqrt(2 write / MTBF): 5 % of the time allows a write of MTBF x 0.05^2 / 2, at an interval of
         # MTBF x 0.05.
-        interval = minimum(constant("storage.habit_interval"), (mtbf * 0.05).to("s"))
+        interval = minimum(constant("storage.habit_interval"), (mtbf * 0.05).to(unit("s")))
     window = constant("storage.asynchronous_window") if asynchronous else share
     return trail.step(
         "required_write",
@@ -69,7 +69,7 @@ def required_write(
         checkpoint=checkpoint,
         interval=interval,
         window=window,
-    ).to("GB/s")
+    ).to(unit("GB/s"))
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ def _needs(inputs: StorageInputs, data: DatasetSize, checkpoint: Quantity, read:
     return {
         "raw": Need(data.raw_size, still, still),
         "shards": Need(data.size, read, still),
-        "hot_checkpoints": Need(((inputs.keep + 1) * checkpoint).to("GB"), still, write),
-        "archived_checkpoints": Need((daily * checkpoint).to("GB"), still, still),
-        "environments": Need(constant("storage.environment_size").to("GB"), still, still),
-        "logs": Need(constant("storage.log_size").to("GB"), still, still),
+        "hot_checkpoints": Need(((inputs.keep + 1) * checkpoint).to(unit("GB")), still, write),
+        "archived_checkpoints": Need((daily * checkpoint).to(unit("GB")), still, still),
+        "environments": Need(constant("storage.environment_size").to(unit("GB")), still, still),
+        "logs": Need(constant("storage.log_size").to(unit("GB")), still, still),
     }
 
 
@@ -136,9 +136,9 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         inputs.adapter_bytes,
         adapters,
     )
-    checkpoint = checkpoint_bytes(content, *parts, trail).to("GB")
-    resume = checkpoint_bytes("full_state", *parts).to("GB")
-    weights = (inputs.parameters_total * Q(2.0, unit("B/parameter"))).to("GB")
+    checkpoint = checkpoint_bytes(content, *parts, trail).to(unit("GB"))
+    resume = checkpoint_bytes("full_state", *parts).to(unit("GB"))
+    weights = (inputs.parameters_total * Q(2.0, unit("B/parameter"))).to(unit("GB"))
 
     low_rate, rate, high_rate, basis = failure_rates(inputs.gpu)
     if inputs.failure_rate is not None:
@@ -150,7 +150,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         spot = inputs.spot_interruption_rate or constant("storage.spot_interruption") * Q(1, unit("node"))
     mtbf = mean_time_between_failures(inputs.gpus, rate, nodes, spot, trail)
     mtbf_bounds = Q(
-        np.array([mean_time_between_failures(inputs.gpus, one, nodes, spot).m_as("s") for one in (high_rate, low_rate)]),
+        np.array([mean_time_between_failures(inputs.gpus, one, nodes, spot).m_as(unit("s")) for one in (high_rate, low_rate)]),
         unit("s"),
     )
 
@@ -159,21 +159,21 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         "required_read",
         "samples_per_second * sample_size",
         "mlperf-storage-2.0",
-        samples_per_second=samples_per_second.to("1/s"),
+        samples_per_second=samples_per_second.to(unit("1/s")),
         sample_size=data.sample_size,
-    ).to("GB/s")
+    ).to(unit("GB/s"))
     write = required_write(checkpoint, mtbf, inputs.checkpoint_interval, inputs.asynchronous, inputs.target_write_time, trail)
     background = required_write(checkpoint, mtbf, inputs.checkpoint_interval, True)
 
     restart_base = constant("storage.detection_time") + constant("storage.reschedule_time")
     if spot is not None:
         share = nodes * spot * mtbf
-        restart_base = restart_base + (share * constant("storage.spot_wait")).to("s")
+        restart_base = restart_base + (share * constant("storage.spot_wait")).to(unit("s"))
     gpu_price = inputs.gpu_price
     if gpu_price is None or not gpu_price.check(f"[currency_{currency.lower()}] / [gpu] / [time]"):
         gpu_price = constant(f"storage.gpu_price_{currency.lower()}")
     limits = node_bandwidths(nodes, machine.box, machine.network, (machine.nvme_read, machine.nvme_write))
-    local_size = (machine.nvme * Q(nodes, unit("node"))).to("GB")
+    local_size = (machine.nvme * Q(nodes, unit("node"))).to(unit("GB"))
     situation = Situation(
         needs=_needs(inputs, data, checkpoint, read, write),
         checkpoint=checkpoint,
@@ -184,9 +184,9 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         limits=limits,
         mtbf=mtbf,
         restart_base=restart_base,
-        restore_size=(checkpoint + (nodes * weights if adapters else 0 * weights)).to("GB"),
+        restore_size=(checkpoint + (nodes * weights if adapters else 0 * weights)).to(unit("GB")),
         training_time=inputs.training_time,
-        snapshot=(checkpoint / (Q(inputs.gpus, unit("GPU")) * constant("storage.copy_bandwidth"))).to("s"),
+        snapshot=(checkpoint / (Q(inputs.gpus, unit("GPU")) * constant("storage.copy_bandwidth"))).to(unit("s")),
         asynchronous=inputs.asynchronous,
         sharded=inputs.sharded,
         interval=inputs.checkpoint_interval,
@@ -198,15 +198,15 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
     interval, stall, write_time = judged.interval[i], judged.stall[i], judged.write_time[i]
     restart, rollback = judged.restart[i], judged.rollback[i]
     young, daly = young_interval(stall, mtbf), judged.optimum[i]
-    trail.step("checkpoint_interval_young", "(2 * stall * mtbf) ** 0.5", "young-1974", stall=stall, mtbf=mtbf)
+    trail.step("checkpoint_interval_young", "sqrt(2 * stall * mtbf)", "young-1974", stall=stall, mtbf=mtbf.to(unit("s")))
     goodput = goodput_of(interval, stall, mtbf, restart, rollback, trail)
     bounds = goodput_of(interval, stall, mtbf_bounds, restart, rollback)
     habit = goodput_of(minimum(constant("storage.habit_interval"), inputs.training_time), stall, mtbf, restart, rollback)
     cost = fault_cost(inputs.training_time, goodput, interval, stall, mtbf, restart, rollback)
 
-    workers = int(constant("storage.readers_per_gpu").m_as("1/GPU"))
+    workers = int(constant("storage.readers_per_gpu").m_as(unit("1/GPU")))
     readers = max(1, inputs.gpus * workers)
-    epoch_time = (inputs.training_time / inputs.epochs).to("s")
+    epoch_time = (inputs.training_time / inputs.epochs).to(unit("s"))
     gets, puts = request_prices(market, inputs.provider)
     files = small_files(
         data.files,
@@ -244,7 +244,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         judged.classes["hot_checkpoints"] == "local-nvme",
         data.size,
         limits["object"][0],
-        cached and read.m_as("GB/s") > limits["object"][0].m_as("GB/s"),
+        cached and read.m_as(unit("GB/s")) > limits["object"][0].m_as(unit("GB/s")),
         trail,
     )
     prepared = preprocessing(data.raw_size, inputs.data_kind, 32 * nodes)
@@ -262,13 +262,15 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
             across,
         )
     curve_intervals, curve_goodput = goodput_curve(interval, stall, mtbf, restart, rollback)
+    second, none = unit("s"), unit("")
+    columns = (curve_intervals, curve_goodput, curve_intervals / 2 + rollback, (stall / (curve_intervals + stall)).to(none))
     curve = tuple(
-        CurvePoint(interval=one, goodput=good, lost_work=one / 2 + rollback, stall=(stall / (one + stall)).to(""))
-        for one, good in zip(curve_intervals, curve_goodput, strict=True)
+        CurvePoint(interval=Q(at, second), goodput=Q(good, none), lost_work=Q(lost, second), stall=Q(share, none))
+        for at, good, lost, share in zip(*(column.magnitude.tolist() for column in columns), strict=True)
     )
     hot, archived = tiers[2], daily_checkpoints(inputs.training_time)
     upload_rate = data.raw_size / maximum(upload_time, Q(1.0, unit("s")))
-    cpu_cost = (prepared.core_hours * constant(f"storage.cpu_price_{currency.lower()}")).to(currency)
+    cpu_cost = (prepared.core_hours * constant(f"storage.cpu_price_{currency.lower()}")).to(unit(currency))
     flow = data_flow(
         FlowNumbers(
             raw_size=data.raw_size,
@@ -287,11 +289,12 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
             hot_class=judged.classes["hot_checkpoints"],
             hot_read=hot.read_offered * constant("storage.load_efficiency"),
             hot_write=hot.write_offered,
-            archive_write=limits["archive"][1],
+            archive_write=limits[judged.classes["archived_checkpoints"]][1],
+            archive_place=judged.classes["archived_checkpoints"],
             read_needed=read,
             write_needed=write,
             background_needed=background,
-            snapshot_bandwidth=(Q(inputs.gpus, unit("GPU")) * constant("storage.copy_bandwidth")).to("GB/s"),
+            snapshot_bandwidth=(Q(inputs.gpus, unit("GPU")) * constant("storage.copy_bandwidth")).to(unit("GB/s")),
             restore_size=situation.restore_size,
             asynchronous=inputs.asynchronous,
             request_cost=files.after.bill_per_epoch,
@@ -306,22 +309,22 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
     if disk is None and judged.classes["hot_checkpoints"] == "local-nvme":
         disk = local_size
     fits = None if disk is None else saves_until_full(disk, occupied, checkpoint, inputs.keep)
-    fills = None if fits is None else ((fits + 1) * interval).to("s")
-    if fills is not None and fills.m_as("s") > cost.wall.m_as("s"):
+    fills = None if fits is None else ((fits + 1) * interval).to(unit("s"))
+    if fills is not None and fills.m_as(unit("s")) > cost.wall.m_as(unit("s")):
         fits, fills = None, None
     day = date_after(inputs.start, fills)
-    staging = (checkpoint / Q(nodes, unit("node"))).to("GB/node") if inputs.asynchronous else Q(0.0, unit("GB/node"))
+    staging = (checkpoint / Q(nodes, unit("node"))).to(unit("GB/node")) if inputs.asynchronous else Q(0.0, unit("GB/node"))
     host = StorageHost(
         local_nvme=((situation.needs["shards"].size + situation.needs["hot_checkpoints"].size) / Q(nodes, unit("node"))).to(
             "GB/node"
         ),
-        nvme_read=(read / Q(nodes, unit("node"))).to("GB/s/node"),
-        nvme_write=(write / Q(nodes, unit("node"))).to("GB/s/node"),
+        nvme_read=(read / Q(nodes, unit("node"))).to(unit("GB/s/node")),
+        nvme_write=(write / Q(nodes, unit("node"))).to(unit("GB/s/node")),
         staging_ram=staging,
         ram=maximum(constant("storage.host_ram_per_gpu_box"), 2 * staging),
-        cpu_threads=max(int(constant("storage.host_threads_per_gpu_box").m_as("1/node")), inputs.gpus_per_node * workers),
+        cpu_threads=max(int(constant("storage.host_threads_per_gpu_box").m_as(unit("1/node"))), inputs.gpus_per_node * workers),
         data_workers=inputs.gpus_per_node * workers,
-        network=((read + background) / Q(nodes, unit("node"))).to("GB/s/node"),
+        network=((read + background) / Q(nodes, unit("node"))).to(unit("GB/s/node")),
     )
     unpriced = sum(1 for tier in tiers if tier.price_estimated)
     estimate = dict(
@@ -344,7 +347,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         restart_time=restart,
         restarts=cost.restarts,
         lost_work=cost.lost_work,
-        rework=(cost.rework * Q(inputs.gpus, unit("GPU"))).to("GPU * h"),
+        rework=(cost.rework * Q(inputs.gpus, unit("GPU"))).to(unit("GPU * h")),
         wall_time=cost.wall,
         time_without_checkpoints=time_without_checkpoints(inputs.training_time, mtbf, restart),
         design=judged.options[i].design,

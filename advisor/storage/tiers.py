@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from advisor.catalog import constant
 from advisor.storage.dataset import open_rates
 from advisor.storage.designs import ROLES, Judged, Situation, provider_mask
-from advisor.storage.products import Shelf
+from advisor.storage.products import REFERENCE, Shelf
 from advisor.storage.records import ProductOption, Tier
 from advisor.storage.words import both, rate_text, size_text
 from advisor.units import Q, Quantity, unit
 
+#: Roles whose products are compared one by one; environments and logs lie where these lie.
+COMPARED = ("raw", "shards", "hot_checkpoints", "archived_checkpoints")
 DECIDING = ("capacity", "bandwidth", "minimum")
 #: Why a class does not do for a role at all, by (role, class); None stands for any role.
 CLASS_REASONS = {
@@ -65,7 +69,7 @@ def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_
     none = Q(0.0, unit("request/s"))
     rates = open_rates(readers)
     opens = rates.get(storage_class, none)
-    options = _options(role, market, situation, judged)
+    options = _options(role, market, situation, judged) if role in COMPARED else ()
     if storage_class == "local-nvme":
         read, write = situation.limits[storage_class]
         return Tier(
@@ -98,8 +102,8 @@ def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_
         raise ValueError(f"No storage product of class {storage_class} is known in the {market.market} market.")
     offers = judged.offers
     mates = [one for one in ROLES if judged.classes[one] == storage_class]
-    total = sum(situation.needs[one].size.m_as("GB") for one in mates)
-    share = need.size.m_as("GB") / total if total > 0 else 1.0 / len(mates)
+    total = sum(situation.needs[one].size.m_as(unit("GB")) for one in mates)
+    share = need.size.m_as(unit("GB")) / total if total > 0 else 1.0 / len(mates)
     borrowed = provider_mask(market, situation.provider, storage_class)[1]
     deciding = DECIDING[int(offers.deciding[row, pick])]
     return Tier(
@@ -149,104 +153,102 @@ def _chosen_reason(deciding: str, needed: Quantity, bought: Quantity, bandwidth:
 def _options(role: str, market: Shelf, situation: Situation, judged: Judged) -> tuple[ProductOption, ...]:
     """This provider's products and, of each other provider, the cheapest product of the chosen class."""
     storage_class = judged.classes[role]
-    row_class = storage_class if storage_class != "local-nvme" else ("object" if role == "shards" else None)
-    row = judged.rows.get((judged.chosen, row_class)) if row_class else None
-    if row is None:
-        row = next(iter(judged.rows.values()))
+    row_class = storage_class if storage_class != "local-nvme" else "object"
+    row = judged.rows.get((judged.chosen, row_class), 0)
     offers = judged.offers
-    name = (situation.provider or str(market.provider[0])).split()[0].lower()
-    own = np.array([one.split()[0].lower() == name for one in market.provider])
-    chosen = judged.picks.get((judged.chosen, storage_class))
-    wanted = [int(i) for i in np.flatnonzero(own)]
     price = offers.price.magnitude[row]
-    others = (~own) & (market.storage_class == storage_class) & ~np.isnan(price)
-    for provider in dict.fromkeys(market.provider[others].tolist()):
-        columns = np.flatnonzero(others & (market.provider == provider) & (market.retrieval_price.magnitude == 0))
-        if columns.size:
-            wanted.append(int(columns[np.argmin(price[columns])]))
-    return tuple(_option(role, index, row, market, situation, storage_class, offers, chosen) for index in wanted)
-
-
-def _option(role, index, row, market, situation, chosen_class, offers, chosen) -> ProductOption:
-    storage_class = str(market.storage_class[index])
-    price = float(offers.price.magnitude[row, index])
-    code, reason, qualifies = _judge_option(role, index, row, market, situation, chosen_class, storage_class, offers, chosen)
-    unknown = bool(market.estimated[index]) or np.isnan(price)
-    return ProductOption(
-        provider=str(market.provider[index]),
-        product=str(market.product[index]),
-        storage_class=storage_class,
-        market=market.market,
-        capacity=Q(float(offers.capacity.magnitude[row, index]), unit("GB")),
-        read=Q(float(offers.read.magnitude[row, index]), unit("GB/s")),
-        write=Q(float(offers.write.magnitude[row, index]), unit("GB/s")),
-        price=None if unknown else Q(price, unit(f"{market.currency} / month")),
-        qualifies=qualifies,
-        reason_code=code,
-        reason=reason,
-        source=str(market.source[index]),
+    name = (situation.provider or REFERENCE[market.market]).split()[0].lower()
+    wanted, cheapest_of = [], {}
+    for index in range(len(market.provider)):
+        if market.first_word[index] == name:
+            wanted.append(index)
+        elif market.storage_class[index] == storage_class and not np.isnan(price[index]) and not market.reads_billed[index]:
+            best = cheapest_of.get(market.provider[index])
+            if best is None or price[index] < price[best]:
+                cheapest_of[market.provider[index]] = index
+    chosen = judged.picks.get((judged.chosen, storage_class))
+    columns = [column.magnitude[row].tolist() for column in (offers.capacity, offers.read, offers.write, offers.price)]
+    need = situation.needs[role]
+    compare = _Compare(
+        role=role,
+        chosen_class=storage_class,
+        chosen=chosen,
+        nodes=situation.nodes,
+        room=need.size.m_as(unit("GB")) / constant("storage.usable_fraction").m_as(unit("")),
     )
+    gigabyte, rate, per_month = unit("GB"), unit("GB/s"), unit(f"{market.currency} / month")
+    result = []
+    for index in (*wanted, *cheapest_of.values()):
+        capacity, read, write, cost = (column[index] for column in columns)
+        code, reason, qualifies = _verdict(index, market, compare, bool(offers.enough[row, index]), write)
+        unknown = bool(market.estimated[index]) or cost != cost
+        result.append(
+            ProductOption(
+                provider=str(market.provider[index]),
+                product=str(market.product[index]),
+                storage_class=str(market.storage_class[index]),
+                market=market.market,
+                capacity=Q(capacity, gigabyte),
+                read=Q(read, rate),
+                write=Q(write, rate),
+                price=None if unknown else Q(cost, per_month),
+                qualifies=qualifies,
+                reason_code=code,
+                reason=reason,
+                source=str(market.source[index]),
+            )
+        )
+    return tuple(result)
 
 
-def _judge_option(role, index, row, market, situation, chosen_class, storage_class, offers, chosen):
-    if index == chosen and storage_class == chosen_class:
+@dataclass(frozen=True)
+class _Compare:
+    """What an option is judged against. room: GB needed with headroom."""
+
+    role: str
+    chosen_class: str
+    chosen: int | None
+    nodes: int
+    room: float
+
+
+NOT_SHARED = both(
+    "Local to one machine and lost with it: a cache, not a home.", "只在单个节点上且随实例释放：可作缓存，不能长期保存。"
+)
+BILLED_READS = both(
+    "Reads are billed by GB and a shortest time is billed: for data at rest.",
+    "读取按 GB 计费且有最短存储期，只适合长期静置的数据。",
+)
+NO_PRICE = both("Does, but has no public price: ask for a quote.", "可用，但无公开报价，请询价。")
+
+
+def _verdict(index: int, market: Shelf, compare: _Compare, enough: bool, write: float) -> tuple[str, dict[str, str], bool]:
+    """(reason code, reason, whether it does) of one product for one role."""
+    storage_class = market.storage_class[index]
+    same_class = storage_class == compare.chosen_class
+    if index == compare.chosen and same_class:
         return "chosen", both("Chosen.", "已选用。"), True
-    known = CLASS_REASONS.get((role, storage_class))
-    if known is not None and not (storage_class == "block" and situation.nodes == 1):
+    known = CLASS_REASONS.get((compare.role, storage_class))
+    if known is not None and not (storage_class == "block" and compare.nodes == 1):
         return known[0], known[1], False
-    if storage_class == "archive" and chosen_class != "archive":
+    if storage_class == "archive" and not same_class:
         return "slow_to_read", READ_WAIT, False
-    if storage_class == "block" and situation.nodes > 1:
-        code, reason = CLASS_REASONS["hot_checkpoints", "block"]
-        return code, reason, False
-    if storage_class == "local-nvme" and chosen_class != "local-nvme":
-        return (
-            "not_shared",
-            both(
-                "Local to one machine and lost with it: a cache, not a home.",
-                "只在单个节点上且随实例释放：可作缓存，不能长期保存。",
-            ),
-            False,
-        )
-    if not bool(offers.enough[row, index]):
-        offered = Q(float(offers.write.magnitude[row, index]), unit("GB/s"))
-        return (
-            "too_slow",
-            both(f"Gives {rate_text(offered)}, which is too slow.", f"只有 {rate_text(offered)}，速度不够。"),
-            False,
-        )
-    if market.retrieval_price.magnitude[index] > 0 and storage_class == "object":
-        return (
-            "billed_reads",
-            both(
-                "Reads are billed by GB and a shortest time is billed: for data at rest.",
-                "读取按 GB 计费且有最短存储期，只适合长期静置的数据。",
-            ),
-            role == "archived_checkpoints",
-        )
+    if storage_class == "block" and compare.nodes > 1:
+        return (*CLASS_REASONS["hot_checkpoints", "block"], False)
+    if storage_class == "local-nvme" and not same_class:
+        return "not_shared", NOT_SHARED, False
+    if not enough:
+        offered = rate_text(Q(write, unit("GB/s")))
+        return "too_slow", both(f"Gives {offered}, which is too slow.", f"只有 {offered}，速度不够。"), False
+    if market.reads_billed[index] and storage_class == "object":
+        return "billed_reads", BILLED_READS, compare.role == "archived_checkpoints"
     if market.estimated[index] or np.isnan(market.price.magnitude[index]):
-        return (
-            "price_unknown",
-            both("Does, but has no public price: ask for a quote.", "可用，但无公开报价，请询价。"),
-            True,
-        )
-    if storage_class != chosen_class:
-        return (
-            "other_class",
-            both(
-                f"Does, as another arrangement would use it; {chosen_class} was chosen here.",
-                f"可用，但当前方案选择了 {chosen_class}。",
-            ),
-            storage_class in ("parallel-fs", "nas", "local-nvme"),
-        )
+        return "price_unknown", NO_PRICE, True
+    if not same_class:
+        en = f"Does, as another arrangement would use it; {compare.chosen_class} was chosen here."
+        return "other_class", both(en, f"可用，但当前方案选择了 {compare.chosen_class}。"), storage_class != "block"
     smallest = market.minimum.magnitude[index]
-    if smallest > 1.01 * situation.needs[role].size.m_as("GB") / constant("storage.usable_fraction").m_as(""):
-        return (
-            "minimum_capacity",
-            both(
-                f"Does; its smallest size is {size_text(Q(float(smallest), unit('GB')))}.",
-                f"可用，但最小容量为 {size_text(Q(float(smallest), unit('GB')))}。",
-            ),
-            True,
-        )
+    if smallest > 1.01 * compare.room:
+        size = size_text(Q(float(smallest), unit("GB")))
+        return "minimum_capacity", both(f"Does; its smallest size is {size}.", f"可用，但最小容量为 {size}。"), True
     return "dearer", both("Does; not the cheapest.", "可用，但不是最便宜的。"), True

@@ -18,13 +18,15 @@ def upload_links(raw_size: Quantity, given: Quantity | None, currency: str) -> t
     efficiency = constant("storage.transfer_efficiency")
     ways: list[tuple[str, Quantity, Quantity | None]] = []
     if given is not None:
-        ways.append(("given", (raw_size / (given * efficiency)).to("s"), None))
-    ways += [(name, (raw_size / (Q(rate, unit("GB/s")) * efficiency)).to("s"), None) for name, rate in LINKS]
-    devices = max(1, whole((raw_size / constant("storage.ship_capacity")).m_as("")))
-    shipped = constant("storage.ship_time").to("s")
+        ways.append(("given", (raw_size / (given * efficiency)).to(unit("s")), None))
+    ways += [(name, (raw_size / (Q(rate, unit("GB/s")) * efficiency)).to(unit("s")), None) for name, rate in LINKS]
+    devices = max(1, whole((raw_size / constant("storage.ship_capacity")).m_as(unit(""))))
+    shipped = constant("storage.ship_time").to(unit("s"))
     ways.append(("shipped device", shipped, devices * constant(f"storage.ship_price_{currency.lower()}")))
     own = ways[0][1] if given is not None else ways[1][1]
-    best = "shipped device" if shipped.m_as("s") < own.m_as("s") else (ways[0][0] if given is not None else "1 Gb/s")
+    best = (
+        "shipped device" if shipped.m_as(unit("s")) < own.m_as(unit("s")) else (ways[0][0] if given is not None else "1 Gb/s")
+    )
     return tuple(UploadLink(link=name, time=time, cost=cost, fastest=name == best) for name, time, cost in ways)
 
 
@@ -36,19 +38,19 @@ def upload_wait(location: str, raw_size: Quantity, given: Quantity | None, nodes
         link = given if given is not None else constant("storage.upload_default")
     else:
         link = given if given is not None else constant("storage.cross_region_bandwidth") * Q(nodes, unit("node"))
-    return (raw_size / (link * constant("storage.transfer_efficiency"))).to("s")
+    return (raw_size / (link * constant("storage.transfer_efficiency"))).to(unit("s"))
 
 
 def date_after(start: str | None, time: Quantity | None) -> str | None:
     """The day `time` after an ISO date, or None when either is not known."""
     if start is None or time is None:
         return None
-    return (date.fromisoformat(start) + timedelta(days=time.m_as("day"))).isoformat()
+    return (date.fromisoformat(start) + timedelta(days=time.m_as(unit("day")))).isoformat()
 
 
 def shipping_wins_from(bandwidth: Quantity) -> Quantity:
     """Size of data from which a shipped device arrives before an upload over `bandwidth` ends."""
-    return (constant("storage.ship_time") * bandwidth * constant("storage.transfer_efficiency")).to("TB")
+    return (constant("storage.ship_time") * bandwidth * constant("storage.transfer_efficiency")).to(unit("TB"))
 
 
 def start_up(
@@ -73,15 +75,17 @@ def start_up(
     efficiency = constant("storage.load_efficiency")
     machines = Q(nodes, unit("node"))
     traffic = trail.step("startup_traffic", "nodes * weights", "transformers-48239", nodes=nodes, weights=weights)
-    rate = minimum((shared_read * efficiency).to("GB/s"), (machines * node_limit).to("GB/s"))
-    shared = (traffic / rate).to("s")
-    one_reader = minimum((shared_read * efficiency).to("GB/s"), (Q(1, unit("node")) * node_limit).to("GB/s"))
+    rate = minimum((shared_read * efficiency).to(unit("GB/s")), (machines * node_limit).to(unit("GB/s")))
+    shared = (traffic / rate).to(unit("s"))
+    one_reader = minimum((shared_read * efficiency).to(unit("GB/s")), (Q(1, unit("node")) * node_limit).to(unit("GB/s")))
     broadcast = (
         weights / one_reader + (weights / (network * Q(1, unit("node"))) if nodes > 1 else 0 * weights / one_reader)
-    ).to("s")
-    local = (weights / (nvme_read * Q(1, unit("node")))).to("s")
-    container = (constant("storage.container_size") / (constant("storage.container_bandwidth") * Q(1, unit("node")))).to("s")
-    cache = (cache_size / cache_bandwidth).to("s")
+    ).to(unit("s"))
+    local = (weights / (nvme_read * Q(1, unit("node")))).to(unit("s"))
+    container = (constant("storage.container_size") / (constant("storage.container_bandwidth") * Q(1, unit("node")))).to(
+        unit("s")
+    )
+    cache = (cache_size / cache_bandwidth).to(unit("s"))
     first = local if on_local else shared
     total = trail.step(
         "startup_time",
@@ -103,7 +107,7 @@ def start_up(
         cache_size=cache_size,
         cache_time=cache,
         cache_first=cache_first,
-        total=total.to("s"),
+        total=total.to(unit("s")),
     )
 
 
@@ -121,11 +125,11 @@ def hybrid(
     slowdown: how many times longer an epoch takes when it is read across (1 where the wire keeps up). The bills: reading every
     epoch across, or once into a cache; and the checkpoints that go back.
     """
-    offered = (constant("storage.cross_region_bandwidth") * Q(nodes, unit("node"))).to("GB/s")
-    slowdown = max(1.0, (read_needed / offered).m_as(""))
+    offered = (constant("storage.cross_region_bandwidth") * Q(nodes, unit("node"))).to(unit("GB/s"))
+    slowdown = max(1.0, (read_needed / offered).m_as(unit("")))
     uncached = dataset * epochs * price
     cached = dataset * price
-    time = (dataset / offered).to("s")
+    time = (dataset / offered).to(unit("s"))
     place = both("another region", "另一地域") if between == "regions" else both("another cloud", "另一家云")
     return Hybrid(
         between=between,
@@ -150,5 +154,5 @@ def _plain(money: Quantity) -> Quantity:
     """Money in its own currency, the byte factors cancelled."""
     for currency in ("USD", "CNY"):
         if money.dimensionality == unit(currency).dimensionality:
-            return money.to(currency)
+            return money.to(unit(currency))
     return money

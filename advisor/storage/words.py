@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.units import Quantity
+from advisor.units import Quantity, unit
 
 
 def both(en: str, zh: str) -> dict[str, str]:
@@ -20,12 +20,12 @@ def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
 
 def size_text(size: Quantity) -> str:
     """Bytes in the unit that suits them: 98.3 GB, 5.68 TB."""
-    return _scaled(size.m_as("B"), ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")))
+    return _scaled(size.m_as(unit("B")), ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")))
 
 
 def rate_text(rate: Quantity) -> str:
     """A bandwidth in the unit that suits it."""
-    return _scaled(rate.m_as("B/s"), ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")))
+    return _scaled(rate.m_as(unit("B/s")), ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")))
 
 
 def time_text(time: Quantity) -> str:
@@ -39,7 +39,7 @@ def time_text_zh(time: Quantity) -> str:
 
 
 def _time(time: Quantity, language: int) -> str:
-    seconds = time.m_as("s")
+    seconds = time.m_as(unit("s"))
     for limit, size, names in (
         (2 * 86400, 86400, ("days", "天")),
         (5400, 3600, ("h", "小时")),
