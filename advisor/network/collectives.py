@@ -26,6 +26,10 @@ from advisor.units import Bytes, Q, Time, UnitError, check_quantity, kind_of, un
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 
 
+#: Bandwidth in B/s that stands for no network at all: small enough that a step takes for ever, large enough to add up.
+NO_NETWORK = 1e-100
+
+
 def _share(name: str) -> float:
     return constant(name).m_as("")
 
@@ -42,35 +46,32 @@ def _in_node_bandwidth(ranks: Any, fabric: Numbers) -> Any:
 def _between(ranks_per_node: Any, sharing: Any, fabric: Numbers) -> Any:
     """Bandwidth between nodes (B/s) of one group: its share of the node's ports, and no more ports than its GPUs reach."""
     ports = np.minimum(np.maximum(fabric.nics, 1), fabric.gpus_per_node)
-    return fabric.out * np.minimum(1.0 / sharing, ranks_per_node / ports)
+    return np.maximum(fabric.out, NO_NETWORK) * np.minimum(1.0 / sharing, ranks_per_node / ports)
 
 
 def seconds(kind: str, size: Any, ranks: Any, ranks_per_node: Any, fabric: Numbers, sharing: Any = 1.0) -> Any:
     """Time in seconds of one collective of `size` bytes; the fitted formula of this module on bare numbers (bytes, seconds).
 
     sharing: number of such groups that use a node's ports at once (8 data-parallel rings beside tensor parallel 8).
-    A group of one rank takes no time. Without a network, a group over several nodes takes for ever (inf).
+    A group of one rank takes no time. Without a network, a group over several nodes takes for ever (above 1e100 s).
     """
     n = np.maximum(ranks, 1.0)
     r = np.minimum(np.maximum(ranks_per_node, 1.0), n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if kind in ("all_reduce", "all_gather", "reduce_scatter"):
-            gather, reduce = ring_seconds(size, n, r, fabric, sharing, kind != "all_reduce", kind == "all_reduce")
-            return reduce if kind == "all_reduce" else gather
-        k = n / r
-        several = k > 1.0
-        network = _between(r, sharing, fabric)
-        if kind == "send":
-            there, out = size / fabric.up, size / network
-            inside = fabric.up_latency + there + np.sqrt(fabric.up_ramp * there)
-            between = fabric.up_latency + fabric.out_hop + out + np.sqrt(fabric.out_ramp * out)
-            return np.where(n > 1, np.where(several, between, inside), 0.0)[()]
-        x = (r - 1.0) / n * size / (_in_node_bandwidth(r, fabric) * fabric.all_to_all)
-        y = np.where(several, r * (n - r) / n * size / network, 0.0)
-        latency = fabric.up_latency + _share("all_to_all.hop") * fabric.up_hop * (r - 1.0)
-        latency = latency + several * (fabric.out_hop + fabric.up_hop * (k - 1.0))
-        time = latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
-        return np.where(n > 1, time, 0.0)[()]
+    if kind in ("all_reduce", "all_gather", "reduce_scatter"):
+        gather, reduce = ring_seconds(size, n, r, fabric, sharing, kind != "all_reduce", kind == "all_reduce")
+        return reduce if kind == "all_reduce" else gather
+    k = n / r
+    several, some = k > 1.0, n > 1.0
+    network = _between(r, sharing, fabric)
+    if kind == "send":
+        travel = size / np.where(several, network, fabric.up)
+        ramp = np.where(several, fabric.out_ramp, fabric.up_ramp)
+        return some * (fabric.up_latency + several * fabric.out_hop + travel + np.sqrt(ramp * travel))
+    x = (r - 1.0) / n * size / (_in_node_bandwidth(r, fabric) * fabric.all_to_all)
+    y = r * (n - r) / n * size / network
+    latency = fabric.up_latency + _share("all_to_all.hop") * fabric.up_hop * (r - 1.0)
+    latency = latency + several * (fabric.out_hop + fabric.up_hop * (k - 1.0))
+    return some * (latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y))
 
 
 def ring_seconds(
@@ -81,38 +82,38 @@ def ring_seconds(
     n ranks, r of them in each node, as floats of at least 1. Both share the ring, so they are worked out together.
     """
     k = n / r
-    several = k > 1.0
-    alone = n <= 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        network = _between(r, sharing, fabric)
-        carried = (n - 1.0) / n * size
-        x = np.where(r > 1.0, carried / _in_node_bandwidth(r, fabric), 0.0)
-        y = np.where(several, carried / network, 0.0)
-        hops = fabric.up_hop * (n - k) + fabric.out_hop * (k - 1.0)
-        flow, fill = np.maximum(x, y), np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
-        once = twice = None
-        if gather:
-            once = np.where(alone, 0.0, fabric.up_latency + hops + flow + fill)[()]
-        if reduce:
-            ring = fabric.up_latency + 2.0 * (hops + flow) + 1.4142135623730951 * fill
-            tree, switched = _tree(size, 2.0 * x, 2.0 * y, r, k, network, fabric)
-            twice = np.where(alone, 0.0, np.where(switched & ~several, tree, np.minimum(ring, tree)))[()]
+    several, some = k > 1.0, n > 1.0
+    network = _between(r, sharing, fabric)
+    carried = (n - 1.0) / n * size
+    x = carried / _in_node_bandwidth(r, fabric) * (r > 1.0)
+    y = carried / network * several
+    hops = fabric.up_hop * (n - k) + fabric.out_hop * (k - 1.0)
+    flow, fill = np.maximum(x, y), np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y)
+    once = twice = None
+    if gather:
+        once = some * (fabric.up_latency + hops + flow + fill)
+    if reduce:
+        ring = fabric.up_latency + 2.0 * (hops + flow) + 1.4142135623730951 * fill
+        tree, switched = _tree(size, 2.0 * x, 2.0 * y, r, k, network, fabric)
+        better = np.where(several, np.minimum(ring, tree), np.where(switched, tree, ring))
+        twice = some * better
     return once, twice
 
 
 def _tree(size: Any, x: Any, y: Any, r: Any, k: Any, network: Any, fabric: Numbers) -> Any:
-    """All-reduce in seconds over a tree between nodes (inf within one), and whether the node's switch reduces.
+    """All-reduce in seconds where the node's switch reduces, or over a tree between nodes; and whether the switch does.
 
-    Inside one node NCCL takes the switch whenever it can, also where a ring would be a little faster.
+    Inside one node NCCL takes the switch whenever it can, also where a ring would be a little faster, and no tree without it.
     """
     switched = (r > 4.0) & (fabric.reduction > 1.0)
     plain, by_switch = _share("tree.bandwidth"), _share("tree.switched_bandwidth")
-    inside = x / np.where(switched, fabric.reduction, plain)
-    between = np.where(np.abs(k - 2.0) < 1e-9, size / network, y / np.where(switched, by_switch, plain))
-    between = np.where(k > 1.0, between, 0.0)
-    fill = np.sqrt(np.where(switched, fabric.reduction_ramp, fabric.up_ramp) * inside) + np.sqrt(fabric.out_ramp * between)
+    inside = x / (plain + switched * (fabric.reduction - plain))
+    two_nodes = np.abs(k - 2.0) < 1e-9
+    between = np.where(two_nodes, size / network, y / (plain + switched * (by_switch - plain)))
+    ramp = fabric.up_ramp + switched * (fabric.reduction_ramp - fabric.up_ramp)
+    fill = np.sqrt(ramp * inside) + np.sqrt(fabric.out_ramp * between)
     latency = fabric.up_latency + 2.0 * (fabric.up_hop * (r - 1.0) + fabric.out_latency * np.log2(k))
-    return np.where((k > 1.0) | switched, latency + np.maximum(inside, between) + fill, np.inf), switched
+    return latency + np.maximum(inside, between) + fill, switched
 
 
 def collective_time(kind: str, size: Bytes, ranks: Any, ranks_per_node: Any, fabric: Fabric, sharing: Any = 1) -> Time:

@@ -17,7 +17,7 @@ from advisor.architecture import Architecture
 from advisor.network.collectives import ring_seconds, seconds
 from advisor.network.fabric import Fabric, Numbers
 from advisor.network.links import constant
-from advisor.network.volumes import Volumes, measure_volumes, number
+from advisor.network.volumes import Sizes, Volumes, floor, measure_volumes, number, sizes_of
 from advisor.trail import Step, Trail
 from advisor.training import Layout, Training
 from advisor.units import Bytes, Fraction, Q, Record, Time, maximum, minimum, unit
@@ -90,28 +90,27 @@ class Flow(NamedTuple):
 
 def placed(stride: Any, size: Any, gpus_per_node: Any) -> Any:
     """How many of a group's `size` ranks, `stride` apart, share a node (at least 1)."""
-    return np.minimum(np.maximum(np.floor(gpus_per_node / stride), 1.0), size)
+    return np.minimum(np.maximum(floor(gpus_per_node / stride), 1.0), size)
 
 
 def _any(*counts: Any) -> bool:
     return any(bool(np.any(np.asarray(count) > 0)) for count in counts)
 
 
-def flows_of(volumes: Volumes, layout: Layout, gpus_per_node: Any) -> list[Flow]:
+def flows_of(volumes: Volumes, sizes: Sizes, gpus_per_node: Any) -> list[Flow]:
     """The collectives of one step and where their ranks stand."""
-    t, c, d = (number(getattr(layout, f"{name}_parallel_size")) for name in ("tensor", "context", "data"))
-    p, e = number(layout.pipeline_parallel_size), number(layout.expert_parallel_size)
-    replicas = d * c
+    t, c, p, e = sizes.tensor, sizes.context, sizes.pipeline, sizes.expert
+    replicas = sizes.data * c
     g = np.minimum(gpus_per_node, replicas * t * p)
     flows = []
 
     def add(dimension: str, kind: str, size: Any, count: Any, reduces: Any, ranks: Any, stride: Any) -> None:
         if _any(count, reduces):
             near = placed(stride, ranks, g)
-            flows.append(Flow(dimension, kind, size, count, reduces, ranks, near, np.maximum(np.floor(g / near), 1.0)))
+            flows.append(Flow(dimension, kind, size, count, reduces, ranks, near, np.maximum(floor(g / near), 1.0)))
 
     for part in volumes.data:
-        ranks, stride = (np.maximum(np.floor(replicas / e), 1.0), t * e) if part.expert else (replicas, t)
+        ranks, stride = (np.maximum(floor(replicas / e), 1.0), t * e) if part.expert else (replicas, t)
         add("data", "ring", part.message, part.gathers, part.all_reduces, ranks, stride)
     add("tensor", "ring", volumes.tensor_message, volumes.tensor_gathers, volumes.tensor_all_reduces, t, 1.0)
     add("context", "send", volumes.context_message, volumes.context_sends, 0.0, c, t)
@@ -124,35 +123,30 @@ def flow_seconds(flow: Flow, fabric: Numbers) -> Any:
     """Time in seconds of all collectives of a flow (0 where it does not occur, whatever the fabric)."""
     if flow.kind != "ring":
         each = seconds(flow.kind, flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing)
-        return _times(flow.count, each)
+        return flow.count * each
     gathers, reduces = _any(flow.count), _any(flow.reduces)
     once, twice = ring_seconds(flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing, gathers, reduces)
     total: Any = 0.0
     if gathers:
-        total = _times(flow.count, once)
+        total = flow.count * once
     if reduces:
-        total = total + _times(flow.reduces, twice)
+        total = total + flow.reduces * twice
     return total
 
 
-def _times(count: Any, each: Any) -> Any:
-    with np.errstate(invalid="ignore"):
-        return np.where(np.asarray(count) > 0, count * each, 0.0)[()]
-
-
-def windows(training: Training, layout: Layout) -> dict[str, tuple[Any, Any]]:
+def windows(training: Training, sizes: Sizes) -> dict[str, tuple[Any, Any]]:
     """Per dimension: the share of its time that may overlap, and the share of compute it can overlap with."""
     tuned = training.software == "tuned"
     level = "tuned" if tuned or training.framework in ("megatron", "torchtitan") else "stock"
-    sharded = np.asarray(layout.zero_stage) == 3
-    each_micro_batch = np.asarray(layout.zero_stage) == 2
+    sharded, each_pass = number(np.asarray(sizes.stage) == 3), number(np.asarray(sizes.stage) == 2)
     share = {name: constant(f"overlap.{name}").m_as("") for name in ("data_reduce", f"data_gather_{level}", "context")}
+    reduce, gather = share["data_reduce"], share[f"data_gather_{level}"]
     backward, attention = constant("backward_share").m_as(""), constant("attention_share").m_as("")
-    last = np.where(each_micro_batch, backward, backward / np.asarray(layout.gradient_accumulation_steps))
+    last = backward * (each_pass + (1.0 - each_pass) / sizes.micro_batches)
     return {
-        "data": (np.where(sharded, share[f"data_gather_{level}"], share["data_reduce"])[()], np.where(sharded, 1.0, last)[()]),
-        "tensor": (constant(f"overlap.tensor_{level}").m_as("") * np.asarray(layout.sequence_parallel), 1.0),
-        "pipeline": (constant(f"overlap.pipeline_{level}").m_as("") * (np.asarray(layout.virtual_pipeline) > 1), 1.0),
+        "data": (reduce + (gather - reduce) * sharded, last + (1.0 - last) * sharded),
+        "tensor": (constant(f"overlap.tensor_{level}").m_as("") * sizes.sequence, 1.0),
+        "pipeline": (constant(f"overlap.pipeline_{level}").m_as("") * (sizes.chunks > 1), 1.0),
         "context": (share["context"], attention),
         "expert": (constant(f"overlap.expert_{level}").m_as(""), 1.0),
     }
@@ -172,12 +166,13 @@ def estimate_communication(inputs: CommunicationInputs) -> CommunicationEstimate
     The fields of `layout` and `fabric` may be arrays that broadcast; the estimate has the broadcast shape where it varies.
     """
     trail = Trail()
-    volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, trail)
+    sizes = sizes_of(inputs.layout)
+    volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, trail, sizes)
     fabric = inputs.fabric.numbers()
-    flows = flows_of(volumes, inputs.layout, fabric.gpus_per_node)
+    flows = flows_of(volumes, sizes, fabric.gpus_per_node)
     times = dimension_seconds(flows, fabric)
     values: dict[str, Any] = dict(volumes.totals)
-    for name, (share, window) in windows(inputs.training, inputs.layout).items():
+    for name, (share, window) in windows(inputs.training, sizes).items():
         time = trail.step(f"{name}_time", "collectives", "nccl-curve-fit", collectives=Q(times[name], unit("s")))
         values[f"{name}_time"] = time
         values[f"{name}_overlappable"] = trail.step(f"{name}_overlappable", "share * time", "", share=share, time=time)

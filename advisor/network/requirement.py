@@ -24,7 +24,7 @@ from advisor.network.communication import (
     windows,
 )
 from advisor.network.fabric import Numbers
-from advisor.network.volumes import measure_volumes
+from advisor.network.volumes import measure_volumes, sizes_of
 from advisor.trail import Step, Trail
 from advisor.units import BandwidthPerGPU, BandwidthPerNode, Flag, Fraction, Q, Record, Time, UnitError, Word, unit
 
@@ -78,8 +78,7 @@ def exposed_seconds(times: dict[str, Any], hiding: dict[str, tuple[Any, Any]], c
     exposed: Any = 0.0
     for name in DIMENSIONS:
         share, window = hiding[name]
-        finite = np.where(np.isfinite(times[name]), times[name], 0.0)
-        exposed = exposed + times[name] - np.minimum(share * finite, window * compute)
+        exposed = exposed + times[name] - np.minimum(share * times[name], window * compute)
     return exposed
 
 
@@ -98,8 +97,9 @@ def solve(exposed: Callable[[Any], Any], target: Any) -> Any:
 
 def _prepared(inputs: CommunicationInputs) -> tuple[list[Flow], Numbers, dict[str, tuple[Any, Any]]]:
     numbers = inputs.fabric.numbers()
-    volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, Trail())
-    return flows_of(volumes, inputs.layout, numbers.gpus_per_node), numbers, windows(inputs.training, inputs.layout)
+    sizes = sizes_of(inputs.layout)
+    volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, Trail(), sizes)
+    return flows_of(volumes, sizes, numbers.gpus_per_node), numbers, windows(inputs.training, sizes)
 
 
 def require_interconnect(
@@ -124,8 +124,7 @@ def require_interconnect(
     out = solve(lambda rate: exposed(numbers._replace(out=rate)), target)
     up = solve(lambda rate: exposed(numbers._replace(up=rate, out=np.inf, **one_link)), target)
     actual = exposed(numbers)
-    with np.errstate(invalid="ignore"):
-        waited = np.where(np.isfinite(actual), actual / (rest + np.where(np.isfinite(actual), actual, 0.0)), 1.0)[()]
+    waited = actual / (rest + actual)
     at_required = numbers._replace(
         out=np.where(np.isfinite(out) & (out > 0), out, np.maximum(numbers.out, 1.0)),
         up=np.where(np.isfinite(numbers.up) & (numbers.up > 0), numbers.up, 1.0),
@@ -191,6 +190,4 @@ def step_with(inputs: CommunicationInputs, compute_time: Time, other_time: Time 
     rest = compute if other_time is None else compute + other_time.m_as("s")
     exposed = exposed_seconds(dimension_seconds(flows, numbers), hiding, compute)
     step = rest + exposed
-    with np.errstate(invalid="ignore"):
-        share = np.where(np.isfinite(step), exposed / step, 1.0)[()]
-    return Q(step, unit("s")), Q(share, unit(""))
+    return Q(step, unit("s")), Q(exposed / step, unit(""))

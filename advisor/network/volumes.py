@@ -11,7 +11,7 @@ Pipeline (Narayanan et al. 2021): activations forward and their gradients backwa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,46 @@ from advisor.units import Q, Quantity, unit
 WIDTH = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nf4": 0.5625, "fp4": 0.5625}
 
 
+class Sizes(NamedTuple):
+    """What a layout says, as floats (whole-number division on arrays of integers is ten times slower)."""
+
+    tensor: Any
+    context: Any
+    data: Any
+    pipeline: Any
+    expert: Any
+    micro_batches: Any
+    tokens: Any
+    chunks: Any
+    stage: Any
+    sequence: Any
+
+
+def sizes_of(layout: Layout) -> Sizes:
+    """The layout's sizes; tokens are those of one rank in one micro-batch."""
+    context = number(layout.context_parallel_size)
+    return Sizes(
+        tensor=number(layout.tensor_parallel_size),
+        context=context,
+        data=number(layout.data_parallel_size),
+        pipeline=number(layout.pipeline_parallel_size),
+        expert=number(layout.expert_parallel_size),
+        micro_batches=number(layout.gradient_accumulation_steps),
+        tokens=number(layout.micro_batch_size) * number(layout.sequence_length) / context,
+        chunks=number(layout.virtual_pipeline),
+        stage=np.asarray(layout.zero_stage)[()],
+        sequence=number(layout.sequence_parallel),
+    )
+
+
 def number(value: Any) -> Any:
-    """A layout's integers as floats: whole-number division on arrays of integers is ten times slower."""
+    """A plain number or array of them as floats."""
     return np.asarray(value, dtype=float)[()]
+
+
+def floor(value: Any) -> Any:
+    """The whole part of a value that is at least 0 and below 2^31 (NumPy's own floor is ten times slower)."""
+    return np.asarray(value).astype(np.int32).astype(float)[()]
 
 
 @dataclass(frozen=True)
@@ -100,43 +137,42 @@ def _bucket(training: Training) -> float:
 
 
 def _data_part(
-    part: tuple[bool, float, float], architecture: Architecture, training: Training, layout: Layout
+    part: tuple[bool, float, float], architecture: Architecture, training: Training, sizes: Sizes
 ) -> tuple[DataPart, Any]:
     """One part's messages, and the bytes one GPU carries for it."""
     is_expert, trainable, weight_bytes = part
-    experts = number(layout.expert_parallel_size) if is_expert else 1.0
-    pipeline = number(layout.pipeline_parallel_size)
-    divide = number(layout.tensor_parallel_size) * pipeline * experts
+    experts = sizes.expert if is_expert else 1.0
+    each = 1.0 / (sizes.tensor * sizes.pipeline * experts)
     width = gradient_width(training) if training.method == "full" else WIDTH[training.lora.dtype]
     update_width = gathered_width(training) if training.method == "full" else width
-    each = trainable / divide
-    gradients, updated, gathered = each * width, each * update_width, weight_bytes / divide
-    stage, micro_batches = np.asarray(layout.zero_stage), number(layout.gradient_accumulation_steps)
-    full_shard, plain = stage == 3, stage == 0
-    layers = np.maximum(np.floor(architecture.num_layers / pipeline), 1.0)
-    message = np.maximum(np.where(full_shard, gathered / layers, np.minimum(gradients, _bucket(training))), 1.0)
-    reduced = gradients * np.where(stage >= 2, micro_batches, 1.0)
-    sharded_bytes = np.where(plain, 0.0, reduced + np.where(full_shard, 2.0 * gathered * micro_batches, updated))
-    plain_bytes = np.where(plain, gradients, 0.0)
-    ranks = number(layout.data_parallel_size) * number(layout.context_parallel_size) / experts
-    share = np.maximum(1.0 - 1.0 / np.maximum(ranks, 1.0), 0.0)
-    once = np.where(share > 0, 1.0 / message, 0.0)
+    gradients, gathered = each * (trainable * width), each * weight_bytes
+    stage = np.asarray(sizes.stage)
+    plain, every, whole_shard = number(stage == 0), number(stage >= 2), number(stage == 3)
+    layers = np.maximum(floor(architecture.num_layers / sizes.pipeline), 1.0)
+    message = np.minimum(gradients, _bucket(training)) * (1.0 - whole_shard) + gathered / layers * whole_shard
+    message = np.maximum(message, 1.0)
+    more = sizes.micro_batches - 1.0
+    gathers = 2.0 * gathered * whole_shard * sizes.micro_batches + (1.0 - whole_shard) * (each * (trainable * update_width))
+    sharded_bytes = (gradients * (1.0 + every * more) + gathers) * (1.0 - plain)
+    plain_bytes = gradients * plain
+    share = np.maximum(1.0 - experts / (sizes.data * sizes.context), 0.0)
+    once = (share > 0) / message
     part = DataPart(is_expert, message[()], (plain_bytes * once)[()], (sharded_bytes * once)[()])
     return part, (share * (2.0 * plain_bytes + sharded_bytes))[()]
 
 
-def measure_volumes(architecture: Architecture, training: Training, layout: Layout, trail: Trail) -> Volumes:
+def measure_volumes(
+    architecture: Architecture, training: Training, layout: Layout, trail: Trail, sizes: Sizes | None = None
+) -> Volumes:
     """All messages of one optimizer step on one GPU, each dimension's volume on the trail."""
-    t, p = number(layout.tensor_parallel_size), number(layout.pipeline_parallel_size)
-    c, e = number(layout.context_parallel_size), number(layout.expert_parallel_size)
+    sizes = sizes_of(layout) if sizes is None else sizes
+    t, p, c, e, passes, tokens = sizes.tensor, sizes.pipeline, sizes.context, sizes.expert, sizes.micro_batches, sizes.tokens
     byte, width = unit("B"), gathered_width(training)
-    passes = number(layout.gradient_accumulation_steps)
-    again = np.asarray(layout.activation_recomputation) == "full"
+    again = number(np.asarray(layout.activation_recomputation) == "full")
     layers = architecture.num_layers / p
-    tokens = number(layout.micro_batch_size) * number(layout.sequence_length) / c
 
     parts, carried = zip(
-        *(_data_part(part, architecture, training, layout) for part in parameter_parts(architecture, training)), strict=True
+        *(_data_part(part, architecture, training, sizes) for part in parameter_parts(architecture, training)), strict=True
     )
     totals = {
         "data_volume": trail.step(
@@ -144,7 +180,7 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
         )
     }
 
-    per_layer = np.where(again, 6.0, 4.0)[()]
+    per_layer = 4.0 + 2.0 * again
     tensor_message = tokens * architecture.hidden_size * width
     totals["tensor_volume"] = trail.step(
         "tensor_volume",
@@ -158,10 +194,9 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
         hidden_size=architecture.hidden_size,
         width=Q(width, byte),
     )
-    tensor_count = np.where(t > 1, passes * layers * per_layer, 0.0)
-    sequence = np.asarray(layout.sequence_parallel)
+    tensor_count = passes * layers * per_layer * (t > 1)
 
-    rounds = np.where(again, 4.0, 3.0)[()]
+    rounds = 3.0 + again
     context_message = tokens * 2.0 * architecture.key_value_size / t * width
     context_count = passes * layers * rounds * (c - 1.0)
     totals["context_volume"] = trail.step(
@@ -176,7 +211,7 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
     )
 
     exchanges = per_layer * passes * architecture.moe_layers / p * (e > 1)
-    shared = np.where(sequence, t, 1)
+    shared = 1.0 + sizes.sequence * (t - 1.0)
     expert_message = tokens * architecture.num_experts_per_token * architecture.hidden_size * width / shared
     totals["expert_volume"] = trail.step(
         "expert_volume",
@@ -188,20 +223,20 @@ def measure_volumes(architecture: Architecture, training: Training, layout: Layo
     )
 
     pipeline_message = tensor_message / shared
-    sends = np.where(p > 1, 2.0 * passes * number(layout.virtual_pipeline), 0.0)
+    sends = 2.0 * passes * sizes.chunks * (p > 1)
     totals["pipeline_volume"] = trail.step(
-        "pipeline_volume", "sends * message", "narayanan-2021", sends=sends[()], message=Q(pipeline_message, byte)
+        "pipeline_volume", "sends * message", "narayanan-2021", sends=sends, message=Q(pipeline_message, byte)
     )
     return Volumes(
         data=parts,
         tensor_message=tensor_message,
-        tensor_all_reduces=np.where(sequence, 0.0, tensor_count)[()],
-        tensor_gathers=np.where(sequence, 2.0 * tensor_count, 0.0)[()],
+        tensor_all_reduces=tensor_count * (1.0 - sizes.sequence),
+        tensor_gathers=2.0 * tensor_count * sizes.sequence,
         context_message=context_message,
         context_sends=context_count,
         expert_message=expert_message,
         expert_exchanges=exchanges,
         pipeline_message=pipeline_message,
-        pipeline_sends=sends[()],
+        pipeline_sends=sends,
         totals=totals,
     )
