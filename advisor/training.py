@@ -109,9 +109,11 @@ class Layout(Record):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, choices in (("activation_recomputation", RECOMPUTATION), ("offload", OFFLOAD)):
-            for one in np.unique(getattr(self, name)):
-                if one not in choices:
-                    raise UnitError(f"Layout.{name} must be one of {', '.join(choices)}, but was given {str(one)!r}.")
+            given = np.asarray(getattr(self, name))
+            known = np.logical_or.reduce([given == choice for choice in choices])
+            if not np.all(known):  # comparing is a hundred times faster than sorting a million words for the unknown one
+                wrong = str(given[~known].flat[0])
+                raise UnitError(f"Layout.{name} must be one of {', '.join(choices)}, but was given {wrong!r}.")
         for name in ("sequence_length", "micro_batch_size", "gradient_accumulation_steps", "gpus_per_node", *SIZES):
             if np.any(np.asarray(getattr(self, name)) < 1):
                 raise UnitError(f"Layout.{name} must be at least 1, but was given {getattr(self, name)!r}.")

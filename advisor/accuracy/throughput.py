@@ -228,7 +228,7 @@ PERCENTILES = (0.07, 0.93)
 
 
 def _percentiles(runs: Sequence[Run]) -> tuple[float, float]:
-    """Percentiles of estimated over published speed (published over estimated time); sources weigh by the root of their size."""
+    """Percentiles of estimated over published speed (published over estimated time); a source weighs by its root."""
     ratios = np.array([run.ratio.m_as("") for run in runs])
     sizes = {source: sum(run.source == source for run in runs) for source in {run.source for run in runs}}
     weights = np.array([sizes[run.source] ** -0.5 for run in runs])

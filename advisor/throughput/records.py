@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from advisor.architecture import Architecture
 from advisor.network import Fabric
 from advisor.throughput.accelerator import Accelerator
@@ -36,7 +38,6 @@ class ThroughputEstimate(Record):
     overhead: host work between steps, and waiting for the slowest card.
     mfu counts model FLOP only, hfu all FLOP done (recomputation too), both over the dense peak named in `Accelerator.peak`.
     low, high: 80 % interval of step_time. communication_share: exposed communication over step_time.
-    bound, next_bound: the part that takes most and the one after it.
     """
 
     step_time: Time
@@ -58,6 +59,35 @@ class ThroughputEstimate(Record):
     high: Time
     interval_basis: str
     communication_share: Fraction
-    bound: Word
-    next_bound: Word
     trail: tuple[Step, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, Time]:
+        """The parts of the step by name; they add up to `step_time`."""
+        names = (
+            "matmul",
+            "attention",
+            "elementwise",
+            "launch",
+            "bubble",
+            "optimizer",
+            "offload",
+            "exposed_communication",
+            "overhead",
+        )
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def bound(self) -> Word:
+        """Name of the part that takes most of the step."""
+        return self._ranked(0)
+
+    @property
+    def next_bound(self) -> Word:
+        """Name of the part that takes most after `bound`."""
+        return self._ranked(1)
+
+    def _ranked(self, place: int) -> Word:
+        seconds = np.stack(np.broadcast_arrays(*(part.m_as("s") for part in self.parts.values())))
+        words = np.array(list(self.parts))[np.argsort(-seconds, axis=0)[place]]
+        return str(words) if np.ndim(words) == 0 else words

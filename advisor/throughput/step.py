@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,6 @@ def estimate_throughput(inputs: ThroughputInputs, communication: CommunicationEs
     low = trail.step("low", "step_time * ratio", "throughput-residuals", step_time=total, ratio=interval.low)
     high = trail.step("high", "step_time * ratio", "throughput-residuals", step_time=total, ratio=interval.high)
     share = trail.step("communication_share", "exposed / step_time", exposed=parts["communication"], step_time=total)
-    bound, following = largest(parts)
     return ThroughputEstimate(
         step_time=total,
         compute_time=r.compute,
@@ -104,17 +102,5 @@ def estimate_throughput(inputs: ThroughputInputs, communication: CommunicationEs
         high=high,
         interval_basis=interval.basis,
         communication_share=share.to(""),
-        bound=bound,
-        next_bound=following,
         trail=trail.done(),
     )
-
-
-def largest(parts: dict[str, Any]) -> tuple[Any, Any]:
-    """Names of the largest and second largest part of a step."""
-    names = list(parts)
-    seconds = np.stack(np.broadcast_arrays(*(part.m_as("s") for part in parts.values())))
-    order = np.argsort(-seconds, axis=0)
-    words = np.array(names)
-    first, second = words[order[0]], words[order[1]]
-    return (str(first), str(second)) if np.ndim(first) == 0 else (first, second)
