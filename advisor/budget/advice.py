@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from advisor import catalog
-from advisor.budget import prices, texts
+from advisor.budget import texts
 from advisor.budget.lines import value
-from advisor.budget.prices import Offer
+from advisor.budget.money import currency_of
+from advisor.budget.offers import Offer, is_stale, providers
 from advisor.budget.records import Advice, Alternative, BudgetInputs, ModeEstimate, PriceUsed
 from advisor.budget.spot import SpotEstimate
 
@@ -55,11 +57,11 @@ def _price(inputs: BudgetInputs, offer: Offer, used: PriceUsed, day: str) -> lis
             remark(
                 "grey_market",
                 "warning",
-                f"{offer.gpu} is under export rules: a price in mainland China is a grey-market quote; check supply and warranty.",
+                f"{offer.gpu} is under export rules: a price in mainland China is a grey-market quote; check supply.",
                 f"{offer.gpu} 受出口管制：境内报价属灰色市场，请核实供货与保修。",
             )
         )
-    row = prices.providers().get(offer.provider, {})
+    row = providers().get(offer.provider, {})
     if row.get("price_quality") == "weak":
         said.append(
             remark(
@@ -87,7 +89,7 @@ def _price(inputs: BudgetInputs, offer: Offer, used: PriceUsed, day: str) -> lis
                 "该机型无公开预留价，按典型折扣推算。",
             )
         )
-    if inputs.exchange_rate is not None and prices.is_stale(inputs.exchange_rate.as_of, day):
+    if inputs.exchange_rate is not None and is_stale(inputs.exchange_rate.as_of, day):
         said.append(
             remark(
                 "rate_stale",
@@ -106,7 +108,10 @@ def _spot(inputs: BudgetInputs, offer: Offer, spot: SpotEstimate, ways: tuple[Mo
     if not chosen and by_mode["spot"].cost is None:
         return said
     if inputs.recovery.interval is None and spot.overhead.m_as("") > 0.25:
-        en = f"Without checkpoints this run takes {_times(spot)} its computing time on spot machines: write checkpoints or buy on demand."
+        en = (
+            f"Without checkpoints this run takes {_times(spot)} its computing time on spot machines: "
+            "write checkpoints or buy on demand."
+        )
         zh = f"不写检查点时，竞价实例上的期望耗时是计算时间的{_times(spot, 'zh')}：请写检查点，或改用按量付费。"
         said.append(remark("spot_without_checkpoints", "stop" if chosen else "warning", en, zh))
     elif spot.never_ends:
@@ -114,7 +119,7 @@ def _spot(inputs: BudgetInputs, offer: Offer, spot: SpotEstimate, ways: tuple[Mo
             remark(
                 "spot_never_ends",
                 "stop" if chosen else "warning",
-                f"Interruptions come faster than checkpoints: the run takes {_times(spot)} its computing time. Shorten the interval.",
+                f"Interruptions come faster than checkpoints: the run takes {_times(spot)} its time. Shorten the interval.",
                 f"中断比检查点更频繁：期望耗时是计算时间的{_times(spot, 'zh')}，请缩短检查点间隔。",
             )
         )
@@ -143,7 +148,7 @@ def _spot(inputs: BudgetInputs, offer: Offer, spot: SpotEstimate, ways: tuple[Mo
                 remark(
                     "spot_rate_unknown",
                     "warning",
-                    "No interruption rate is published for this provider: the planning value spans a factor of 500. Enter yours.",
+                    "No interruption rate is published here: the planning value spans a factor of 500. Enter yours.",
                     "该厂商未公布中断率，规划值上下相差数百倍，请填入实际值。",
                 )
             )
@@ -164,7 +169,7 @@ def largest_checkpoint(notice: Any, upload: Any) -> Any:
 
 def notice_of(provider: str) -> Any:
     """Time between the notice and the loss of a spot machine, or None where unknown."""
-    key = prices.providers().get(provider, {}).get("notice")
+    key = providers().get(provider, {}).get("notice")
     return catalog.constant(key) if key else None
 
 
@@ -182,13 +187,15 @@ def _notice(inputs: BudgetInputs, offer: Offer) -> list[Advice]:
     if recovery.checkpoint_size is None or recovery.upload_bandwidth is None:
         return []
     fits = largest_checkpoint(notice, recovery.upload_bandwidth)
-    if recovery.checkpoint_size > fits:
+    size, most, seconds = recovery.checkpoint_size.m_as("GB"), fits.m_as("GB"), notice.m_as("s")
+    if size > most:
         return [
             remark(
                 "notice_too_short",
                 "warning",
-                f"A checkpoint of {recovery.checkpoint_size.m_as('GB'):.3g} GB does not fit in the notice of {notice.m_as('s'):.0f} s ({fits.m_as('GB'):.3g} GB at your link): half an interval is lost each time.",
-                f"{recovery.checkpoint_size.m_as('GB'):.3g} GB 的检查点无法在 {notice.m_as('s'):.0f} 秒通知内写完（按链路最多 {fits.m_as('GB'):.3g} GB），每次中断平均损失半个间隔。",
+                f"A checkpoint of {size:.3g} GB does not fit in the notice of {seconds:.0f} s ({most:.3g} GB at your link): "
+                "half an interval is lost each time.",
+                f"{size:.3g} GB 的检查点无法在 {seconds:.0f} 秒通知内写完（按链路最多 {most:.3g} GB），每次损失半个间隔。",
             )
         ]
     return []
@@ -213,6 +220,8 @@ def _commitment(inputs: BudgetInputs, ways: tuple[ModeEstimate, ...], owned: Any
     if mode == "own" and owned is not None:
         share = owned.break_even_utilization.m_as("")
         use = owned.utilization.m_as("")
+        capital = _round_money(owned.capital)
+        first = owned.sensitivities[0].text
         if use < share:
             said.append(
                 remark(
@@ -226,8 +235,8 @@ def _commitment(inputs: BudgetInputs, ways: tuple[ModeEstimate, ...], owned: Any
             remark(
                 "own_capital",
                 "info",
-                f"Buying takes about {owned.capital.m_as(owned.currency):,.0f} {owned.currency} on the first day; most sensitive to: {owned.sensitivities[0].text['en']}.",
-                f"购买首日需约 {owned.capital.m_as(owned.currency):,.0f} {owned.currency}；最敏感因素：{owned.sensitivities[0].text['zh']}。",
+                f"Buying takes about {capital} on the first day; most sensitive to: {first['en']}.",
+                f"购买首日需约 {capital}；最敏感因素：{first['zh']}。",
             )
         )
     return said
@@ -257,3 +266,11 @@ def _rest(inputs: BudgetInputs, found: tuple[Alternative, ...]) -> list[Advice]:
             )
         )
     return said
+
+
+def _round_money(money: Any) -> str:
+    """Two digits of an amount: "350,000 USD"."""
+    currency = currency_of(money)
+    amount = money.m_as(currency)  # in `currency`
+    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    return f"{round(amount / step) * step:,.0f} {currency}"

@@ -116,7 +116,8 @@ def machine_lines(
     price: Quantity,
     machines: Quantity,
     hours: Quantity,
-    lost: Quantity,
+    failed: Quantity,
+    interrupted: Quantity | None,
     mode: str,
     experiments: float,
     minimum_time: Quantity,
@@ -124,7 +125,8 @@ def machine_lines(
 ) -> Quantity:
     """The lines billed by machine-hours; gives back the machine-hours paid.
 
-    hours: of the final run without interruption. lost: machine time lost to failures or interruptions on top.
+    hours: of the final run without interruption. failed: time lost to failures on top; interrupted: time lost to spot
+    interruptions on top of that, None in the other modes.
     experiments: trial runs x share of the final run.
     """
     purchase = ledger.inputs.purchase
@@ -142,20 +144,18 @@ def machine_lines(
         trial_share=Q(experiments, ""),
         **common,
     )
-    if mode == "spot":
-        lost_line = ledger.line(
-            "interruptions", "machines * price * lost", "daly-2006", ("time", "price", "interruption"), lost=lost, **common
-        )
-    else:
-        lost_line = ledger.line(
-            "failures",
-            "machines * price * lost",
-            source,
-            ("time", "price", "goodput"),
-            switch="goodput = 1 or off: failures",
-            lost=lost,
-            **common,
-        )
+    lost = ledger.line(
+        "failures",
+        "machines * price * lost",
+        source,
+        ("time", "price", "goodput"),
+        switch="goodput = 1 or off: failures",
+        lost=failed,
+        **common,
+    )
+    if interrupted is not None:
+        drivers = ("time", "price", "interruption")
+        lost = lost + ledger.line("interruptions", "machines * price * lost", "daly-2006", drivers, lost=interrupted, **common)
     idle = ledger.line(
         "idle",
         "(run + trials) * idle_share",
@@ -171,7 +171,7 @@ def machine_lines(
         "",
         run=run,
         trials=trials,
-        lost=lost_line,
+        lost=lost,
         idle=idle,
         price=price,
     ).to("h")

@@ -9,7 +9,8 @@ from advisor.budget.alternatives import interruption_rate
 from advisor.budget.lines import TERMS, given_or
 from advisor.budget.modes import reserved_break_even
 from advisor.budget.money import convert
-from advisor.budget.prices import Offer
+from advisor.budget.offers import Offer
+from advisor.budget.purchase import derived_reservation
 from advisor.budget.records import MODES, BudgetInputs, ModeEstimate
 from advisor.budget.spot import SpotInputs, estimate_spot
 from advisor.units import Q, Quantity, maximum, unit
@@ -29,14 +30,12 @@ def same_machine(offers: tuple[Offer, ...], chosen: Offer, mode: str) -> Offer |
 
 
 def mode_table(
-    inputs: BudgetInputs, offers: tuple[Offer, ...], chosen: Offer, owned: Any, shares: dict[str, float], day: str
+    inputs: BudgetInputs, offers: tuple[Offer, ...], chosen: Offer, owned: Any, shares: dict[str, float]
 ) -> tuple[ModeEstimate, ...]:
     """Cost of the final run alone in each mode (failures or interruptions with it), and what makes it pay.
 
     Reserved: the whole term is paid; break_even is the share of it that must be used. Own: the share of time it must work.
     """
-    from advisor.budget.estimate import derived_reservation
-
     currency, job = inputs.purchase.currency, inputs.job
     hours = job.training_time.to("h")
     base = chosen if chosen.mode == "on_demand" else same_machine(offers, chosen, "on_demand")
@@ -89,12 +88,17 @@ def _bought(
                 write_time=inputs.recovery.write_time,
                 restart_time=given_or(inputs.recovery.restart_time, "restart_time"),
                 waiting_time=wait,
-                rate=interruption_rate(offer, inputs.recovery.interruption_rate) * count,
+                rate=interruption_rate(offer, inputs.recovery.interruption_rate) * prices.machines_for(offer, inputs.job),
             ),
             inputs.samples,
             inputs.seed,
         )
-        cost, worst, finish = spot.billed * price * count, spot.billed_p90 * price * count, spot.wall
+        failed = busy - hours
+        cost, worst, finish = (
+            (spot.billed + failed) * price * count,
+            (spot.billed_p90 + failed) * price * count,
+            spot.wall + failed,
+        )
         cheaper = on_demand is None or cost < busy * on_demand * count
         note = texts.both(
             f"About {spot.interruptions.m_as(''):.3g} interruptions, {spot.overhead.m_as(''):.0%} longer; "

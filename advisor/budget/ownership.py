@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget.lines import value
-from advisor.budget.money import BudgetError, ExchangeRate, convert, currency_of
+from advisor.budget.money import BudgetError, ExchangeRate, convert, currency_of, exchange_rate
 from advisor.trail import Step, Trail
 from advisor.units import Fraction, Money, MoneyPerGPUTime, MoneyPerTime, Power, Q, Quantity, Record, Time, maximum, unit
 
@@ -58,7 +58,8 @@ class OwnershipInputs(Record):
         super().__post_init__()
         if currency_of(self.server_price) != currency_of(self.rent):
             raise BudgetError(
-                f"Buy or rent needs one currency, but the server costs {self.server_price.units:~} and the rent {self.rent.units:~}."
+                f"Buy or rent needs one currency, but the server is in {self.server_price.units:~}"
+                f" and the rent in {self.rent.units:~}."
             )
         if self.gpus < 1 or self.gpus_per_server < 1:
             raise BudgetError("OwnershipInputs.gpus and gpus_per_server must be at least 1.")
@@ -89,7 +90,7 @@ class Sensitivity(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnershipEstimate(Record):
-    """capital: paid on the first day. yearly: running cost at the utilization. curve_*: break-even chart, utilization 0 to 1."""
+    """capital: paid on the first day. yearly: running cost at the utilization. curve_*: break-even chart over use 0 to 1."""
 
     currency: str
     servers: int
@@ -130,15 +131,10 @@ def _constants(inputs: OwnershipInputs) -> dict[str, Any]:
     for name in ("network_per_gpu", "rack_price"):
         if currency_of(found[name]).lower() != currency:
             # Fabric and racks are only known in USD: the dated rate of the data carries them over.
-            found[name] = convert(found[name], currency.upper(), rate or _newest_rate())
+            found[name] = convert(found[name], currency.upper(), rate or exchange_rate())
+    found.update(server_price=inputs.server_price, rent=inputs.rent)
     found.update({key: given for key, given in inputs.overrides.items() if key in found})
     return found
-
-
-def _newest_rate() -> ExchangeRate:
-    from advisor.budget.money import exchange_rate
-
-    return exchange_rate()
 
 
 def _costs(inputs: OwnershipInputs, c: dict[str, Any], years: Any, trail: Trail) -> dict[str, Any]:
@@ -151,7 +147,7 @@ def _costs(inputs: OwnershipInputs, c: dict[str, Any], years: Any, trail: Trail)
         "servers_with_spares",
         "server_price * needed / node * (1 + spare_share)",
         "ml-engineering-2026-8",
-        server_price=inputs.server_price,
+        server_price=c["server_price"],
         needed=needed,
         node=node,
         spare_share=c["spare_share"],
@@ -240,7 +236,7 @@ def _costs(inputs: OwnershipInputs, c: dict[str, Any], years: Any, trail: Trail)
         idle_power_share=c["idle_power_share"],
         years=years,
     )
-    rent = trail.step("rent_of_full_use", "rent * gpus * years", "", rent=inputs.rent, gpus=gpus, years=years)
+    rent = trail.step("rent_of_full_use", "rent * gpus * years", "", rent=c["rent"], gpus=gpus, years=years)
     currency = currency_of(inputs.server_price)
     return {
         "capital": capital.to(currency),
@@ -310,29 +306,38 @@ def compare_buy_and_rent(inputs: OwnershipInputs) -> OwnershipEstimate:
 
 
 def _sensitivities(inputs: OwnershipInputs, constants: dict[str, Any], life: Quantity) -> tuple[Sensitivity, ...]:
-    """Break-even with each input at its low and high end, the widest first."""
-    import dataclasses
-
+    """Break-even with each input at its low and high end, the widest first; one array call, two columns per input."""
     currency = currency_of(inputs.server_price).lower()
+    columns = 2 * len(SENSITIVE)
+    factors: dict[str, np.ndarray] = {}
+    for row, code in enumerate(SENSITIVE):
+        if code in ("server_price", "rent"):
+            middle = getattr(inputs, code)
+            ends = [getattr(inputs, f"{code}_low") or middle * 0.8, getattr(inputs, f"{code}_high") or middle * 1.2]
+            ratios = [float((end / middle).m_as("")) for end in ends]
+        else:
+            key = f"budget.{code}_{currency}" if code in ("energy_price", "colocation") else f"budget.{code}"
+            low, middle, high = catalog.constant_range(key)
+            ratios = [float((low / middle).m_as("")), float((high / middle).m_as(""))]
+        # The fewest operators move with operators per node: they are the same people.
+        for name in (code, "staff_minimum") if code == "staff_per_node" else (code,):
+            factors[name] = np.ones(columns)
+            factors[name][2 * row : 2 * row + 2] = ratios
+    varied = constants | {name: constants[name] * factor for name, factor in factors.items()}
+    shares = np.asarray(_break_even(_costs(inputs, varied, life, Trail())).magnitude).reshape(-1, 2)
     found = []
-    for code, text in SENSITIVE.items():
-        ends = []
-        for end in ("low", "high"):
-            changed, c = inputs, dict(constants)
-            if code in ("server_price", "rent"):
-                given = getattr(inputs, f"{code}_{end}")
-                changed = dataclasses.replace(inputs, **{code: given or getattr(inputs, code) * (0.8 if end == "low" else 1.2)})
-            else:
-                key = f"budget.{code}_{currency}" if code in ("energy_price", "colocation") else f"budget.{code}"
-                row = catalog.constant_row(key)
-                c[code] = constants[code] * (float(row[end]) / float(row["value"]))
-            ends.append(float(_break_even(_costs(changed, c, life, Trail())).magnitude))
-        low, high = min(ends), max(ends)
-        found.append(
-            Sensitivity(
-                code=code, text={"en": text[0], "zh": text[1]}, low=Q(low, ""), high=Q(high, ""), swing=Q(high - low, "")
+    for (code, text), ends in zip(SENSITIVE.items(), shares, strict=True):
+        low, high = float(ends.min()), float(ends.max())
+        if high > low:
+            found.append(
+                Sensitivity(
+                    code=code,
+                    text={"en": text[0], "zh": text[1]},
+                    low=Q(low, ""),
+                    high=Q(high, ""),
+                    swing=Q(high - low, ""),
+                )
             )
-        )
     return tuple(sorted(found, key=lambda one: -one.swing.magnitude))
 
 

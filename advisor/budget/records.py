@@ -32,6 +32,9 @@ Mode = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "own"]
 MODES = ("on_demand", "spot", "reserved_1y", "reserved_3y", "own")
 ZERO_TIME = Q(0.0, unit("h"))
 ZERO_BYTES = Q(0.0, unit("GB"))
+ZERO = Q(0.0, "")
+HALF_HOUR = Q(0.5, unit("h"))
+NO_REQUESTS = Q(0.0, unit("request"))
 Text = dict[str, str]
 
 
@@ -39,7 +42,8 @@ Text = dict[str, str]
 class Job(Record):
     """The final run on one kind of card: what it needs and how long it computes without any interruption.
 
-    gpus: cards that train. gpus_per_node: cards that must sit in one machine. memory: needed per GPU, as nvidia-smi would show it.
+    gpus: cards that train. gpus_per_node: cards that must sit in one machine. memory: needed per GPU, as nvidia-smi
+    would show it.
     scale_out: bus bandwidth each machine needs to the others (asked for when there is more than one).
     basis: "planned" for this card, or "scaled" from another card by peak rate.
     """
@@ -98,6 +102,7 @@ class Quote(Record):
     """A price the user was told. per: "GPU" for one card, "instance" for a whole machine of `gpus` cards; price per time.
 
     A quote beats every catalog price of its provider, card and mode; without a provider it stands for itself.
+    origin "refresh": read from a public source into the user's file; it replaces the catalog's row and is not preferred.
     """
 
     gpu: str
@@ -112,6 +117,7 @@ class Quote(Record):
     network: Bandwidth | None = None
     minimum_time: Time = ZERO_TIME
     note: str = ""
+    origin: Literal["quote", "refresh"] = "quote"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,7 +143,7 @@ class Purchase(Record):
     currency: Literal["USD", "CNY"] = "USD"
     as_of: str | None = None
     experiments: int | None = None
-    other_use: Fraction = Q(0.0, "")
+    other_use: Fraction = ZERO
     utilization: Fraction | None = None
 
     def __post_init__(self) -> None:
@@ -164,7 +170,7 @@ class Recovery(Record):
     interruption_rate: of one machine; None takes the planning value. checkpoint_size and upload: does one fit in the notice?
     """
 
-    interval: Time | None = Q(0.5, unit("h"))
+    interval: Time | None = HALF_HOUR
     write_time: Time = ZERO_TIME
     restart_time: Time | None = None
     waiting_time: Time | None = None
@@ -192,8 +198,8 @@ class BudgetInputs(Record):
     goodput: Fraction | None = None
     tiers: tuple[Tier, ...] = ()
     retention_after: Time | None = None
-    requests_write: Requests = Q(0.0, unit("request"))
-    requests_read: Requests = Q(0.0, unit("request"))
+    requests_write: Requests = NO_REQUESTS
+    requests_read: Requests = NO_REQUESTS
     egress: Bytes = ZERO_BYTES
     cross_region: Bytes = ZERO_BYTES
     raw_data: Bytes = ZERO_BYTES
@@ -241,7 +247,7 @@ class PriceUsed(Record):
     mode: Mode
     price: MoneyPerTime
     per_gpu: MoneyPerGPUTime
-    origin: Literal["catalog", "quote", "derived", "ownership"]
+    origin: Literal["catalog", "quote", "refresh", "derived", "ownership"]
     source: str
     as_of: str
     age: Time

@@ -21,6 +21,7 @@ from advisor.units import Flag, Fraction, Frequency, Q, Record, Time, maximum, m
 LARGEST_EXPONENT = 40.0
 #: Below one interruption in a century the difference of exponentials would only lose digits.
 SMALLEST_RATE = Q(1e-6, unit("1 / h"))
+NO_TIME = Q(0.0, unit("s"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,9 @@ class SpotInputs(Record):
 
     work: Time
     interval: Time | None
-    write_time: Time = Q(0.0, unit("s"))
+    write_time: Time = NO_TIME
     restart_time: Time
-    waiting_time: Time = Q(0.0, unit("s"))
+    waiting_time: Time = NO_TIME
     rate: Frequency
 
 

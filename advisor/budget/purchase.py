@@ -1,0 +1,131 @@
+"""From how the user wants to buy to the offer that is priced: rented, reserved at a derived price, spot, or owned."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from advisor.budget import ownership
+from advisor.budget.alternatives import interruption_rate
+from advisor.budget.lines import TERMS, given_or, value
+from advisor.budget.money import BudgetError, convert
+from advisor.budget.offers import Offer
+from advisor.budget.prices import choose_offer, machines_for
+from advisor.budget.records import BudgetInputs
+from advisor.budget.spot import SpotEstimate, SpotInputs, estimate_spot
+from advisor.units import Q, Quantity, unit
+
+
+def choose(inputs: BudgetInputs, offers: tuple[Offer, ...], day: str) -> Offer:
+    """The offer the user asked for; a reservation without a published price is derived from on demand, and says so."""
+    purchase = inputs.purchase
+    asked = {
+        "provider": purchase.provider,
+        "region": purchase.region,
+        "instance": purchase.instance,
+        "currency": purchase.currency,
+        "rate": inputs.exchange_rate,
+        "day": day,
+    }
+    if purchase.mode in TERMS:
+        try:
+            return choose_offer(inputs.job, offers, mode=purchase.mode, **asked)
+        except BudgetError:
+            base = choose_offer(inputs.job, offers, mode="on_demand", **asked)
+            return derived_reservation(base, purchase.mode)
+    return choose_offer(inputs.job, offers, mode="on_demand" if purchase.mode == "own" else purchase.mode, **asked)
+
+
+def derived_reservation(base: Offer, mode: str) -> Offer:
+    """A reservation of an on-demand offer at the typical discount, marked as derived and of low confidence."""
+    discount = value(f"{mode}_discount").m_as("")
+    return dataclasses.replace(
+        base,
+        mode=mode,
+        hourly=base.hourly * (1 - discount),
+        origin="derived",
+        confidence="low",
+        source=f"{base.source}; {mode} at a typical discount of {discount:.0%}",
+        minimum_hours=0.0,
+    )
+
+
+def own_offer(inputs: BudgetInputs, base: Offer, owned: Any) -> tuple[Offer, Quantity]:
+    """Own servers as an offer at their cost per hour of use. Raises BudgetError when no server price is known."""
+    if owned is None:
+        raise BudgetError(f"No server price of {inputs.job.gpu} is known: give server_price to price own machines.")
+    gpus = inputs.job.per_node
+    price = (owned.own_per_gpu_hour * Q(gpus, unit("GPU"))).to(f"{owned.currency} / h")
+    offer = dataclasses.replace(
+        base,
+        provider="own machines",
+        region="",
+        instance=f"server of {gpus} GPUs",
+        kind="own",
+        gpus=gpus,
+        by_card=False,
+        mode="own",
+        hourly=float(price.magnitude),
+        currency=owned.currency,
+        minimum_hours=0.0,
+        confidence="low",
+        origin="ownership",
+        source=owned.basis,
+        notes="",
+    )
+    return offer, price
+
+
+def level_of(confidence: str) -> str:
+    return confidence if confidence in ("high", "medium") else "low"
+
+
+def spot_inputs(inputs: BudgetInputs, rate: Quantity) -> SpotInputs:
+    recovery = inputs.recovery
+    return SpotInputs(
+        work=inputs.job.training_time.to("h"),
+        interval=recovery.interval,
+        write_time=recovery.write_time,
+        restart_time=given_or(recovery.restart_time, "restart_time"),
+        waiting_time=given_or(recovery.waiting_time, "capacity_wait"),
+        rate=rate,
+    )
+
+
+def spot_analysis(inputs: BudgetInputs, offer: Offer) -> SpotEstimate:
+    """The job as if bought on spot machines of this kind: the rate of the whole job is that of all its machines."""
+    machines = machines_for(offer, inputs.job)
+    rate = interruption_rate(offer, inputs.recovery.interruption_rate) * machines
+    return estimate_spot(spot_inputs(inputs, rate), samples=inputs.samples, seed=inputs.seed)
+
+
+def buy_or_rent(inputs: BudgetInputs, offer: Offer, price: Quantity) -> Any:
+    """Owning the job's cluster against renting it at the price used; None when no server price is known."""
+    job, currency = inputs.job, inputs.purchase.currency
+    per_server = job.per_node if job.nodes > 1 else max(job.gpus, 1)
+    if inputs.server_price is not None:
+        cost = convert(inputs.server_price, currency, inputs.exchange_rate)
+        found = (cost, cost, cost, "your own server price")
+    else:
+        found = ownership.server_price(job.gpu, currency, inputs.exchange_rate, per_server)
+    if found is None:
+        return None
+    rent = price / Q(offer.gpus, unit("GPU"))
+    half = value(f"price_interval_{level_of(offer.confidence)}").m_as("") + 0.1
+    return ownership.compare_buy_and_rent(
+        ownership.OwnershipInputs(
+            gpus=job.gpus,
+            gpus_per_server=per_server,
+            server_price=found[0],
+            server_price_low=found[1],
+            server_price_high=found[2],
+            power=ownership.server_power(job.gpu, per_server),
+            rent=rent,
+            rent_low=rent * (1 - half),
+            rent_high=rent * (1 + half),
+            network=job.nodes > 1,
+            utilization=inputs.purchase.utilization,
+            overrides={"exchange_rate": inputs.exchange_rate} if inputs.exchange_rate else {},
+            basis=found[3],
+        )
+    )
