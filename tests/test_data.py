@@ -286,9 +286,9 @@ def test_parameters_counted_from_the_architecture_agree_with_the_stated_count(en
     from advisor.architecture import catalog_architecture
 
     architecture = catalog_architecture(entry.name)
-    assert architecture.parameters_total.m_as("parameter") == pytest.approx(entry.parameters_total, rel=1e-3)
-    if entry.parameters_active is not None:
-        assert architecture.parameters_active.m_as("parameter") == pytest.approx(entry.parameters_active, rel=0.02)
+    assert round(architecture.parameters_total.m_as("parameter")) == entry.parameters_total
+    if entry.parameters_active is not None:  # stated to four digits; gpt-oss is stated with its idle experts' biases
+        assert architecture.parameters_active.m_as("parameter") == pytest.approx(entry.parameters_active, rel=0.01)
 
 
 def test_copied_tables_carry_their_notice():
