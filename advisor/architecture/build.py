@@ -45,6 +45,9 @@ FUSED_EXPERT_ADAPTERS = frozenset(
     ]
 )
 
+#: Model types whose class keeps a head of its own whatever the file says.
+NEVER_TIED = frozenset(["kimi_linear", "nemotron_h", "dbrx"])
+
 NORM_WEIGHTS = {"rmsnorm": 1, "layernorm": 2, "layernorm_weight": 1, "none": 0}
 
 
@@ -121,7 +124,7 @@ def start(config: Config, family: Family) -> Decoder:
     layers, hidden = config.integer("num_hidden_layers"), config.integer("hidden_size")
     vocab = config.integer("vocab_size")
     parts = Parts(config.model_type in FUSED_EXPERT_ADAPTERS)
-    tied = config.flag("tie_word_embeddings")
+    tied = config.flag("tie_word_embeddings") and config.model_type not in NEVER_TIED
     decoder = Decoder(
         config=config, family=family, parts=parts, layers=layers, hidden=hidden, vocab=vocab, tied=tied,
         attention=attention_sizes(config, hidden), intermediate=_intermediate(config, hidden),
@@ -234,18 +237,31 @@ def add_experts(decoder: Decoder, spec: Experts, layers: int) -> None:
     parts.router(
         hidden, experts, layers=layers, name=spec.router, bias=decides(config, spec.router_bias), linear=spec.router_linear
     )
-    parts.experts(
-        hidden, width, layers=layers, experts=experts, active=top_k, bias=decides(config, spec.bias), gated=spec.gated
-    )
+    inner = config.integer("moe_latent_size", hidden)
+    if inner != hidden:
+        bias = decides(config, decoder.family.mlp_bias)
+        parts.add("fc1_latent_proj", "mlp", hidden, inner, layers=layers, bias=bias)
+        parts.add("fc2_latent_proj", "mlp", inner, hidden, layers=layers, bias=bias)
+    parts.experts(inner, width, layers=layers, experts=experts, active=top_k, bias=decides(config, spec.bias), gated=spec.gated)
     if spec.correction:
         parts.vectors(experts, layers)
     shared = 0
     if spec.shared == "count":
         shared = config.integer("num_shared_experts", 0, minimum=0) * width
+    elif spec.shared == "dense":
+        shared = decoder.intermediate
     elif spec.shared:
         shared = config.integer(spec.shared, 0, minimum=0)
     if shared:
-        parts.mlp(hidden, shared, layers=layers, names=spec.shared_names, gated=spec.gated, block="shared_expert")
+        parts.mlp(
+            hidden,
+            shared,
+            layers=layers,
+            names=spec.shared_names,
+            gated=spec.gated,
+            bias=decides(config, decoder.family.mlp_bias),
+            block="shared_expert",
+        )
         if spec.shared_gate:
             parts.add("shared_expert_gate", "shared_expert", hidden, 1, layers=layers)
     decoder.num_experts, decoder.top_k, decoder.moe_layers = experts, top_k, layers

@@ -117,6 +117,9 @@ class Config:
         value = self.value(key, default)
         if value is None:
             raise ArchitectureError(f"The model's config needs {key!r} (a whole number), but has none.")
+        if isinstance(value, list) and value and all(one == value[0] for one in value):
+            # Some files repeat a number for each layer.
+            value = value[0]
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):

@@ -16,9 +16,9 @@ Switch = bool | str
 class Experts:
     """A mixture-of-experts feed-forward layer.
 
-    width: config key of one expert's width. shared: "count" (number of shared experts x width), a config key of the shared
-    width, or "". shared_gate: a one-row gate on the shared expert. correction: a stored load-balancing bias per expert.
-    router_linear: the router is an `nn.Linear` (in most it is a bare parameter).
+    width: config key of one expert's width. shared: "count" (number of shared experts x width), "dense" (the dense layers'
+    width), a config key of the shared width, or "". shared_gate: a one-row gate on the shared expert. correction: a stored
+    load-balancing bias per expert. router_linear: the router is an `nn.Linear` (in most it is a bare parameter).
     """
 
     width: str = "moe_intermediate_size"
@@ -237,24 +237,24 @@ FAMILIES: dict[str, Family] = {
     "solar_open": Family(bias="attention_bias", experts=Experts(shared="count")),
     "exaone_moe": replace(PLAIN, qk_norm="head", window_every=4, experts=Experts(shared="count")),
     "hy_v3": replace(QWEN3, mlp_bias="mlp_bias", experts=Experts(shared="count")),
-    "sarvam_moe": replace(QWEN3, qk_norm_if="use_qk_norm", experts=Experts(shared="count")),
-    "hunyuan_v1_moe": replace(QWEN3, experts=Experts(width="intermediate_size", router="wg", router_linear=True)),
+    "sarvam_moe": replace(QWEN3, out_bias=False, qk_norm_if="use_qk_norm", experts=Experts(shared="count")),
+    "hunyuan_v1_moe": replace(QWEN3, experts=Experts(shared="dense", router="wg", router_linear=True)),
     "cohere2_moe": replace(COHERE, qk_norm="", qk_norm_if="", window_every=4,
                            experts=Experts(width="intermediate_size", shared="count")),
     "aria_text": replace(LLAMA, experts=replace(MOE_ROUTER, shared="count")),
     "deepseek": replace(BIASED, experts=Experts(shared="count")),
     # latent attention
-    "deepseek_v2": DEEPSEEK,
+    "deepseek_v2": replace(DEEPSEEK, mlp_bias="mlp_bias"),
     "deepseek_v3": DEEPSEEK,
     "glm4_moe_lite": DEEPSEEK,
     "sarvam_mla": DEEPSEEK,
     "axk1": replace(DEEPSEEK),
-    "minicpm3": LATENT,
+    "minicpm3": replace(LATENT, mlp_bias="mlp_bias"),
     "youtu": LATENT,
     # layers with builders of their own
     "deepseek_v32": DEEPSEEK,
     "glm_moe_dsa": DEEPSEEK,
-    "deepseek_v4": Family(bias=False, experts=Experts(shared="count")),
+    "deepseek_v4": Family(mlp_bias="mlp_bias", experts=Experts(shared="moe_intermediate_size")),
     "longcat_flash": replace(LATENT, norms=0),
     "llama4_text": replace(BIASED, experts=Experts(width="intermediate_size", router="router")),
     "dbrx": Family(attention="fused", fused="Wqkv", out="out_proj", norm="layernorm_weight", embedding="wte"),
@@ -268,14 +268,14 @@ FAMILIES: dict[str, Family] = {
     "qwen3_5_text": DELTA_NET,
     "qwen3_5_moe_text": replace(DELTA_NET, experts=SHARED),
     "olmo_hybrid": OLMO2,
-    "kimi_linear": replace(DEEPSEEK, bias=False),
+    "kimi_linear": DEEPSEEK,
     "minimax": replace(PLAIN, experts=Experts(width="intermediate_size")),
     "jamba": replace(PLAIN, experts=MOE_ROUTER),
     "bamba": LLAMA,
     "falcon_h1": LLAMA,
     "granitemoehybrid": replace(BIASED, experts=replace(MOE_ROUTER, shared="shared_intermediate_size",
                                                         shared_names=("input_linear", "output_linear"))),
-    "nemotron_h": replace(BIASED, norms=1, embedding="embeddings",
+    "nemotron_h": replace(PLAIN, mlp_bias="mlp_bias", norms=1, embedding="embeddings",
                           experts=Experts(shared="moe_shared_expert_intermediate_size", gated=False,
                                           shared_names=("up_proj", "down_proj")), **SQUARED),
     "lfm2": replace(PLAIN, out="out_proj", mlp=("w1", "w3", "w2"), qk_norm="head"),

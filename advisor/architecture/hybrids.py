@@ -78,9 +78,6 @@ def build_hybrid(decoder: Decoder) -> None:
     decoder.mixer_state = MIXERS[config.model_type](decoder, decoder.mixer_layers)
     add_feed_forward(decoder)
     decoder.parts.vectors(family.norms * decoder.norm, decoder.layers)
-    if config.model_type == "olmo_hybrid":
-        # Attention layers norm their outputs, delta-net layers their inputs: two norms each, one more in front of the mixer.
-        pass
 
 
 def _rounded_width(decoder: Decoder) -> int:

@@ -113,7 +113,7 @@ def mamba2(decoder: Decoder, layers: int) -> int:
         width = heads * head_dim
         groups = config.integer("n_groups", config.value("mamba_n_groups"))
         state, kernel = config.integer("ssm_state_size"), config.integer("conv_kernel", 4)
-        bias, conv_bias = config.flag("use_bias") or config.flag("mamba_proj_bias"), config.flag("use_conv_bias", True)
+        bias, conv_bias = config.flag("use_bias"), config.flag("use_conv_bias", True)
     else:
         heads = config.integer("mamba_n_heads")
         width = config.integer("mamba_d_ssm", 0, minimum=0) or config.integer("mamba_expand", 2) * hidden

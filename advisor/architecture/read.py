@@ -30,7 +30,7 @@ def architecture_from_config(config: dict[str, Any], name: str = "") -> Architec
     model_type, family, known = _family(data, assumptions)
     reader = Config(_renamed(data, model_type), model_type, name)
     for key in ("hidden_size", "num_hidden_layers"):
-        if reader.given(key) is None and not _has_layers(reader, key):
+        if reader.given(key) is None:
             if nested and known and reader.value(key) is not None:
                 assumptions.append(f"{key} is not in the file; the default of {model_type}, {reader.value(key)}, was taken.")
             else:
@@ -44,12 +44,6 @@ def architecture_from_config(config: dict[str, Any], name: str = "") -> Architec
     builder(decoder)
     _mention_extras(reader, assumptions)
     return finish(decoder, tuple(assumptions))
-
-
-def _has_layers(reader: Config, key: str) -> bool:
-    """Nemotron-H counts its layers by a pattern."""
-    listed = any(reader.data.get(one) for one in ("hybrid_override_pattern", "layers_block_type", "layer_types"))
-    return key == "num_hidden_layers" and reader.model_type == "nemotron_h" and listed
 
 
 def _text_model(config: dict[str, Any], assumptions: list[str]) -> tuple[dict[str, Any], bool]:
@@ -158,6 +152,10 @@ def _renamed(data: dict[str, Any], model_type: str) -> dict[str, Any]:
         heads = data.get("n_head", data.get("num_attention_heads"))
         if "model_type" not in data and isinstance(heads, int) and heads % 8 == 0 and heads >= 64:
             data.update(new_decoder_architecture=True, num_kv_heads=8)
+    elif model_type == "nemotron_h":
+        listed = data.get("hybrid_override_pattern") or data.get("layers_block_type") or data.get("layer_types")
+        if isinstance(listed, (str, list)):
+            data["num_hidden_layers"] = len([one for one in listed if one != "|"])
     elif model_type == "deepseek_v4" and "q_lora_rank" in data:
         data.pop("kv_lora_rank", None)
     return data

@@ -48,8 +48,10 @@ class Matrix(Record):
 
     @property
     def stored(self) -> int:
-        """Number of stored parameters over all layers and copies, biases included (0 if tied)."""
-        return 0 if self.tied else self._each * self.layers * self.copies
+        """Number of stored parameters over all layers and copies, biases included (if tied, only its own bias)."""
+        if self.tied:
+            return self.out_features * self.layers if self.bias and self.block == "head" else 0
+        return self._each * self.layers * self.copies
 
     @property
     def used(self) -> int:

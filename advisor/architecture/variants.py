@@ -15,6 +15,7 @@ from advisor.architecture.build import (
     decides,
     window_layers,
 )
+from advisor.architecture.config import Config
 from advisor.architecture.parts import Attention
 
 
@@ -231,9 +232,13 @@ def build_gemma4(decoder: Decoder) -> None:
     kinds = window_layers(decoder)
     kinds[-1] = "full_attention"
     count_windows(decoder, kinds)
-    dim = config.integer("global_head_dim", 512)
-    one = config.flag("attention_k_eq_v")
+    dim, one = config.integer("global_head_dim", 512), config.flag("attention_k_eq_v")
     kv_heads = (config.optional("num_global_key_value_heads") if one else None) or window.kv_heads
+    own = config.value("per_layer_config")
+    if isinstance(own, dict) and own and isinstance(next(iter(own.values())), dict):
+        # Newer files say it layer by layer; the layers that differ are the full-attention ones.
+        layer = Config(next(iter(own.values())), "")
+        dim, kv_heads = layer.integer("head_dim", dim), layer.integer("num_key_value_heads", kv_heads)
     full = Attention(window.heads, kv_heads, dim, dim)
     shared, bias = shared_layers(decoder), decides(config, decoder.family.bias)
     for sizes, kind, same in ((full, "full_attention", one), (window, "sliding_attention", False)):
