@@ -88,7 +88,7 @@ def _space(inputs: StorageInputs, found: dict[str, Any], judged: Judged) -> list
 
 def _saving(inputs: StorageInputs, found: dict[str, Any], situation: Situation, judged: Judged) -> list[StorageAdvice]:
     result = []
-    chosen = judged.options[judged.chosen]
+    chosen = judged.option
     write_time, stall, interval = found["checkpoint_write_time"], found["checkpoint_stall"], found["checkpoint_interval"]
     if not chosen.qualifies:
         result.append(

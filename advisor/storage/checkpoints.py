@@ -186,13 +186,14 @@ def choose_interval(
     longest: Quantity,
     stall_share: Quantity,
     window: Quantity,
+    longest_stalled: Quantity,
 ) -> Quantity:
     """The interval to use where the user gives none.
 
     Young/Daly's optimum, but no longer than `longest` (a power cut must not cost a day), unless the stall would then exceed
-    `stall_share`; no shorter than the background copy needs; no longer than the run.
+    `stall_share`, and then `longest_stalled` at most; no shorter than the background copy needs; no longer than the run.
     """
-    ceiling = maximum(longest, stall / stall_share)
+    ceiling = minimum(maximum(longest, stall / stall_share), longest_stalled)
     interval = maximum(minimum(optimum, ceiling), write_time / window)
     return minimum(interval, maximum(training_time, Q(1.0, unit("s")))).to(unit("s"))
 

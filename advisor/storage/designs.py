@@ -7,13 +7,12 @@ chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from advisor.catalog import constant
 from advisor.storage.checkpoints import choose_interval, daly_interval, goodput_of
-from advisor.storage.products import REFERENCE, Offers, Shelf, evaluate
+from advisor.storage.products import REFERENCE, SHARED, Offers, Shelf, evaluate
 from advisor.storage.records import DesignOption
 from advisor.storage.words import both, rate_text, size_text
 from advisor.units import Q, Quantity, maximum, unit
@@ -44,31 +43,38 @@ class Situation:
     mtbf: Quantity
     restart_base: Quantity
     restore_size: Quantity
+    start_size: Quantity
     training_time: Quantity
     snapshot: Quantity
     asynchronous: bool
     sharded: bool
     interval: Quantity | None
     gpu_price: Quantity
+    traffic: Quantity
+    levels: tuple[float, ...]
     provider: str | None
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The arrangements with their numbers, and which is chosen. Arrays hold one element per arrangement."""
+    """The arrangements with their numbers, and the one chosen. The times are of the chosen one.
+
+    rows, picks: per storage class of the chosen arrangement, its row in `offers` and the product taken (None without any).
+    level: how much of the write bandwidth first asked for is worth its price.
+    """
 
     options: tuple[DesignOption, ...]
-    chosen: int
+    option: DesignOption
     classes: dict[str, str]
     offers: Offers
-    rows: dict[tuple[int, str], int]
-    picks: dict[tuple[int, str], int | None]
+    rows: dict[str, int]
+    picks: dict[str, int | None]
+    level: float
     write_time: Quantity
     stall: Quantity
     interval: Quantity
     restart: Quantity
     rollback: Quantity
-    load_time: Quantity
     optimum: Quantity
 
 
@@ -109,9 +115,10 @@ def cheapest(market: Shelf, offers: Offers, row: int, mask: np.ndarray) -> int |
         return None
     price = np.where(mask, offers.price.magnitude[row], np.inf)
     price = np.where(np.isnan(price), np.inf, price)
-    # An infrequent-access class is cheap to keep and dear to read: never a working tier. A known price comes before a guessed one.
+    # An infrequent-access class is cheap to keep and dear to read: never a working tier. A known
+    # price comes before a guessed one, and what may be lost with a server comes last.
     working = market.storage_class != "archive"
-    price = price + 1e9 * (market.reads_billed & working) + 1e6 * market.estimated
+    price = price + 1e9 * (market.reads_billed & working) + 1e6 * market.estimated + 1e7 * market.perishable
     good = mask & offers.enough[row] & np.isfinite(price)
     if good.any():
         return int(np.argmin(np.where(good, price, np.inf)))
@@ -120,187 +127,233 @@ def cheapest(market: Shelf, offers: Offers, row: int, mask: np.ndarray) -> int |
 
 
 def judge(market: Shelf, situation: Situation) -> Judged:
-    """Size, price and rate every arrangement, and choose."""
-    needs = situation.needs
-    local_total = situation.local_size
-    table = role_classes(needs["shards"].size, local_total)
-    rows: dict[tuple[int, str], int] = {}
-    sizes, reads, writes = [], [], []
-    for index, (design, classes) in enumerate(table.items()):
-        for storage_class in dict.fromkeys(classes.values()):
-            if storage_class == "local-nvme":
-                continue
-            roles = [role for role in ROLES if classes[role] == storage_class]
-            rows[index, storage_class] = len(sizes)
-            sizes.append(sum(needs[role].size.m_as(unit("GB")) for role in roles))
-            reads.append(sum(needs[role].read.m_as(unit("GB/s")) for role in roles))
-            write = sum(needs[role].write.m_as(unit("GB/s")) for role in roles)
-            if storage_class == "object" and classes["hot_checkpoints"] == "local-nvme":
-                write = situation.background_write.m_as(unit("GB/s"))
-            writes.append(write)
-    offers = evaluate(
-        market,
-        Q(np.array(sizes), unit("GB")),
-        Q(np.array(reads), unit("GB/s")),
-        Q(np.array(writes), unit("GB/s")),
-        situation.limits,
-    )
-    picks: dict[tuple[int, str], int | None] = {}
-    prices, write_offered, read_offered, enough = [], [], [], []
+    """Size, price and rate every arrangement, and choose.
+
+    Each arrangement with a shared tier is tried at several write bandwidths: more capacity bought for bandwidth costs storage,
+    less costs GPU time. The level with the smallest sum is taken, then the cheapest arrangement that does.
+    """
+    table = role_classes(situation.needs["shards"].size, situation.local_size)
+    designs = list(table)
+    tries = [
+        (design, level)
+        for design in range(len(designs))
+        for level in (situation.levels if table[designs[design]]["hot_checkpoints"] in SHARED else (1.0,))
+    ]
+    offers, rows = _offers(market, situation, table, tries)
+    bought = [_buy(market, situation, offers, rows[index], table[designs[design]]) for index, (design, _) in enumerate(tries)]
+    rate = unit("GB/s")
+    times = _times(situation, Q(np.array([one.write for one in bought]), rate), Q(np.array([one.read for one in bought]), rate))
     per_month = unit(f"{market.currency} / month")
-    for index, classes in enumerate(table.values()):
-        price = 0.0
+    money = Q(np.array([one.price for one in bought]), per_month)
+    lost_share = 1 - times.goodput + (times.start * constant("storage.starts_per_day")).to(unit(""))
+    lost = (lost_share * (Q(situation.gpus, unit("GPU")) * situation.gpu_price)).to(per_month)
+    enough = np.array([one.enough for one in bought]) & _ends_in_time(situation, times)
+    total = (money + lost).magnitude + np.where(enough, 0.0, 1e12)
+    best = [
+        min((index for index, (of, _) in enumerate(tries) if of == design), key=lambda index: total[index])
+        for design in range(len(designs))
+    ]
+    writes = [Q(bought[index].write, rate) for index in best]
+    verdicts = [
+        verdict(
+            designs[design],
+            situation,
+            bool(enough[index]),
+            writes[design],
+            situation.needs["hot_checkpoints"].write * tries[index][1],
+        )
+        for design, index in enumerate(best)
+    ]
+    chosen = min(range(len(designs)), key=lambda design: total[best[design]] + (0.0 if verdicts[design][0] else 1e15))
+    options = tuple(
+        DesignOption(
+            design=name,
+            price=money[best[design]],
+            lost_gpu_price=lost[best[design]],
+            write_time=times.write_time[best[design]],
+            goodput=times.goodput[best[design]],
+            qualifies=verdicts[design][0],
+            chosen=design == chosen,
+            reason=verdicts[design][1],
+        )
+        for design, name in enumerate(designs)
+    )
+    index = best[chosen]
+    return Judged(
+        options=options,
+        option=options[chosen],
+        classes=table[designs[chosen]],
+        offers=offers,
+        rows=rows[index],
+        picks=bought[index].picks,
+        level=tries[index][1],
+        write_time=times.write_time[index],
+        stall=times.stall[index],
+        interval=times.interval[index],
+        restart=times.restart[index],
+        rollback=times.rollback[index],
+        optimum=times.optimum[index],
+    )
+
+
+def _offers(
+    market: Shelf, situation: Situation, table: dict[str, dict[str, str]], tries: list[tuple[int, float]]
+) -> tuple[Offers, list[dict[str, int]]]:
+    """All needs of all tries evaluated at once; per try, the row of each storage class."""
+    needs, designs = situation.needs, list(table.values())
+    gigabyte, rate = unit("GB"), unit("GB/s")
+    sizes = {role: need.size.m_as(gigabyte) for role, need in needs.items()}
+    reads = {role: need.read.m_as(rate) for role, need in needs.items()}
+    hot_write, background = needs["hot_checkpoints"].write.m_as(rate), situation.background_write.m_as(rate)
+    traffic = situation.traffic.m_as(rate)
+    found: dict[tuple, int] = {}
+    columns: list[tuple[float, float, float, float]] = []
+    rows = []
+    for design, level in tries:
+        classes = designs[design]
+        mine = {}
         for storage_class in dict.fromkeys(classes.values()):
             if storage_class == "local-nvme":
                 continue
-            row = rows[index, storage_class]
-            pick = cheapest(market, offers, row, provider_mask(market, situation.provider, storage_class)[0])
-            picks[index, storage_class] = pick
-            price += 0.0 if pick is None else float(offers.price.magnitude[row, pick])
-        hot = classes["hot_checkpoints"]
-        if hot == "local-nvme":
-            read_offered.append(situation.limits[hot][0].m_as(unit("GB/s")))
-            write_offered.append(situation.limits[hot][1].m_as(unit("GB/s")))
-            enough.append(write_offered[-1] >= needs["hot_checkpoints"].write.m_as(unit("GB/s")) * (1 - 1e-9))
-        else:
-            pick, row = picks[index, hot], rows[index, hot]
-            read_offered.append(0.05 if pick is None else float(offers.read.magnitude[row, pick]))
-            write_offered.append(0.05 if pick is None else float(offers.write.magnitude[row, pick]))
-            enough.append(pick is not None and bool(offers.enough[row, pick]))
-        prices.append(price)
-    write_bandwidth = Q(np.array(write_offered), unit("GB/s"))
-    read_bandwidth = Q(np.array(read_offered), unit("GB/s"))
-    write_time = (situation.checkpoint / write_bandwidth).to(unit("s"))
+            roles = tuple(role for role in ROLES if classes[role] == storage_class)
+            hot = "hot_checkpoints" in roles
+            write = hot_write * level if hot else 0.0
+            if storage_class == "object" and classes["hot_checkpoints"] == "local-nvme":
+                write = background
+            key = (storage_class, roles, write)
+            if key not in found:
+                found[key] = len(columns)
+                columns.append(
+                    (sum(sizes[role] for role in roles), sum(reads[role] for role in roles), write, traffic if hot else 0.0)
+                )
+            mine[storage_class] = found[key]
+        rows.append(mine)
+    size, read, write, written = (np.array(column) for column in zip(*columns, strict=True))
+    return evaluate(market, Q(size, gigabyte), Q(read, rate), Q(write, rate), Q(written, rate), situation.limits), rows
+
+
+@dataclass(frozen=True)
+class _Bought:
+    """What a try takes: a product per class, the price of all, and what its hot tier gives (GB/s)."""
+
+    picks: dict[str, int | None]
+    price: float
+    read: float
+    write: float
+    enough: bool
+
+
+def _buy(market: Shelf, situation: Situation, offers: Offers, rows: dict[str, int], classes: dict[str, str]) -> _Bought:
+    """The cheapest product that does for each class of an arrangement."""
+    picks, price = {}, 0.0
+    hot = classes["hot_checkpoints"]
+    for storage_class, row in rows.items():
+        mask = provider_mask(market, situation.provider, storage_class)[0]
+        pick = cheapest(market, offers, row, mask)
+        picks[storage_class] = pick
+        price += 0.0 if pick is None else float(offers.price.magnitude[row, pick])
+    if hot == "local-nvme":
+        read, write = (limit.m_as(unit("GB/s")) for limit in situation.limits[hot])
+        return _Bought(picks, price, read, write, write >= situation.needs["hot_checkpoints"].write.m_as(unit("GB/s")) * 0.05)
+    pick, row = picks[hot], rows[hot]
+    if pick is None:
+        return _Bought(picks, price, 0.05, 0.05, False)
+    read, write = float(offers.read.magnitude[row, pick]), float(offers.write.magnitude[row, pick])
+    return _Bought(picks, price, read, write, bool(offers.enough[row, pick]))
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Checkpoint times of all tries, as arrays."""
+
+    write_time: Quantity
+    stall: Quantity
+    interval: Quantity
+    restart: Quantity
+    rollback: Quantity
+    optimum: Quantity
+    goodput: Quantity
+    start: Quantity
+
+
+def _times(situation: Situation, write: Quantity, read: Quantity) -> _Times:
+    """Write time, stall, interval, restart and goodput for hot tiers of these bandwidths."""
+    second = unit("s")
+    write_time = (situation.checkpoint / write).to(second)
     if situation.sharded:
         write_time = write_time + situation.gpus * constant("storage.rank_planning_time")
     else:
-        write_time = maximum(write_time, (situation.checkpoint / constant("storage.stream_write_bandwidth")).to(unit("s")))
+        write_time = maximum(write_time, (situation.checkpoint / constant("storage.stream_write_bandwidth")).to(second))
     none = 0 * write_time
     if situation.asynchronous:
         stall = situation.snapshot + constant("storage.asynchronous_slowdown") * write_time
         rollback = write_time
     else:
         stall, rollback = write_time, none
-    load_time = (situation.restore_size / (read_bandwidth * constant("storage.load_efficiency"))).to(unit("s"))
-    restart = situation.restart_base + load_time
+    restart = situation.restart_base + (situation.restore_size / (read * constant("storage.load_efficiency"))).to(second)
     optimum = daly_interval(stall, situation.mtbf)
     if situation.interval is None:
         interval = choose_interval(
             optimum,
             stall,
-            write_time if situation.asynchronous else none,
+            rollback,
             situation.training_time,
             constant("storage.longest_interval"),
             constant("storage.stall_share"),
             constant("storage.asynchronous_window"),
+            constant("storage.longest_interval_stalled"),
         )
     else:
         interval = situation.interval + none
     goodput = goodput_of(interval, stall, situation.mtbf, restart, rollback)
-    money = Q(np.array(prices), per_month)
-    lost = ((1 - goodput) * (Q(situation.gpus, unit("GPU")) * situation.gpu_price)).to(per_month)
-    qualifies, reasons = _verdicts(table, situation, enough, write_bandwidth)
-    total = (money + lost).magnitude
-    penalty = np.where(np.array(qualifies), 0.0, 1e15)
-    chosen = int(np.argmin(total + penalty))
-    options = tuple(
-        DesignOption(
-            design=design,
-            price=money[index],
-            lost_gpu_price=lost[index],
-            write_time=write_time[index],
-            goodput=goodput[index],
-            qualifies=bool(qualifies[index]),
-            chosen=index == chosen,
-            reason=reasons[index],
-        )
-        for index, design in enumerate(table)
-    )
-    return Judged(
-        options=options,
-        chosen=chosen,
-        classes=list(table.values())[chosen],
-        offers=offers,
-        rows=rows,
-        picks=picks,
-        write_time=write_time,
-        stall=stall,
-        interval=interval,
-        restart=restart,
-        rollback=rollback,
-        load_time=load_time,
-        optimum=optimum,
-    )
+    start = (situation.start_size / (read * constant("storage.load_efficiency"))).to(second)
+    return _Times(write_time, stall, interval, restart, rollback, optimum, goodput, start)
 
 
-def _verdicts(
-    table: dict[str, dict[str, str]], situation: Situation, enough: list[bool], write: Quantity
-) -> tuple[list[bool], list[dict[str, str]]]:
-    """Whether each arrangement does, and why (not)."""
+def _ends_in_time(situation: Situation, times: _Times) -> np.ndarray:
+    """Whether a background copy ends before the next one starts (only a given interval can fail)."""
+    if not situation.asynchronous:
+        return np.ones(times.write_time.magnitude.shape, bool)
+    return (times.write_time <= times.interval) if np.ndim(times.write_time.magnitude) else np.array(True)
+
+
+def verdict(design: str, situation: Situation, enough: bool, write: Quantity, needed: Quantity) -> tuple[bool, dict[str, str]]:
+    """Whether an arrangement does, and why (not)."""
+    gigabyte = unit("GB")
     checkpoint = situation.checkpoint
-    hot = situation.needs["hot_checkpoints"]
-    local_needed = situation.needs["shards"].size + hot.size
-    limit = constant("storage.local_only_checkpoint")
-    large = constant("storage.hot_warm_cold_checkpoint")
-    verdicts: list[tuple[bool, dict[str, str]]] = []
-    for index, design in enumerate(table):
-        slow = both(
-            f"saves need {rate_text(hot.write)} and it gives {rate_text(write[index])}",
-            f"检查点写入需要 {rate_text(hot.write)}，该方案只有 {rate_text(write[index])}",
+    limit, large = constant("storage.local_only_checkpoint"), constant("storage.hot_warm_cold_checkpoint")
+    is_large = checkpoint.m_as(gigabyte) >= large.m_as(gigabyte)
+    slow = both(
+        f"saves need {rate_text(needed)} and it gives {rate_text(write)}",
+        f"检查点写入需要 {rate_text(needed)}，该方案只有 {rate_text(write)}",
+    )
+    if design == "local_and_object":
+        local = situation.needs["shards"].size + situation.needs["hot_checkpoints"].size
+        if situation.nodes > constant("storage.local_only_nodes").m_as(unit("node")):
+            return False, both(
+                f"{situation.nodes} machines need one file system that all of them see",
+                f"{situation.nodes} 个节点需要共享文件系统",
+            )
+        if checkpoint.m_as(gigabyte) > limit.m_as(gigabyte):
+            return False, both(
+                f"a checkpoint of {size_text(checkpoint)} is too much to lose with the machine (limit {size_text(limit)})",
+                f"检查点 {size_text(checkpoint)} 过大，随实例释放的风险高（上限 {size_text(limit)}）",
+            )
+        if local.m_as(gigabyte) > situation.local_size.m_as(gigabyte):
+            return False, both(
+                f"local NVMe holds {size_text(situation.local_size)} of {size_text(local)} needed",
+                f"本地 NVMe 盘只有 {size_text(situation.local_size)}，需要 {size_text(local)}",
+            )
+        return (True, both("fastest and included with the machine", "速度最快，且随实例附带")) if enough else (False, slow)
+    if design == "hot_warm_cold" and not is_large:
+        return False, both(
+            f"pays from checkpoints of {size_text(large)}; these have {size_text(checkpoint)}",
+            f"检查点达到 {size_text(large)} 才划算，目前为 {size_text(checkpoint)}",
         )
-        if design == "local_and_object":
-            if situation.nodes > constant("storage.local_only_nodes").m_as(unit("node")):
-                verdict: Any = (
-                    False,
-                    both(
-                        f"{situation.nodes} machines need one file system that all of them see",
-                        f"{situation.nodes} 个节点需要共享文件系统",
-                    ),
-                )
-            elif checkpoint.m_as(unit("GB")) > limit.m_as(unit("GB")):
-                verdict = (
-                    False,
-                    both(
-                        f"a checkpoint of {size_text(checkpoint)} is too much to lose with the machine (limit {size_text(limit)})",
-                        f"检查点 {size_text(checkpoint)} 过大，随实例释放的风险高（上限 {size_text(limit)}）",
-                    ),
-                )
-            elif local_needed.m_as(unit("B")) > situation.local_size.m_as(unit("B")):
-                verdict = (
-                    False,
-                    both(
-                        f"local NVMe holds {size_text(situation.local_size)} of {size_text(local_needed)} needed",
-                        f"本地 NVMe 盘只有 {size_text(situation.local_size)}，需要 {size_text(local_needed)}",
-                    ),
-                )
-            else:
-                verdict = (
-                    (True, both("fastest and included with the machine", "速度最快，且随实例附带"))
-                    if enough[index]
-                    else (False, slow)
-                )
-        elif design == "hot_warm_cold":
-            verdict = (
-                (True, both("a large state written by many machines", "状态大、写入节点多，需热/温/冷分层"))
-                if checkpoint.m_as(unit("GB")) >= large.m_as(unit("GB")) and enough[index]
-                else (False, slow)
-                if checkpoint.m_as(unit("GB")) >= large.m_as(unit("GB"))
-                else (
-                    False,
-                    both(
-                        f"pays from checkpoints of {size_text(large)}; these have {size_text(checkpoint)}",
-                        f"检查点达到 {size_text(large)} 才划算，目前为 {size_text(checkpoint)}",
-                    ),
-                )
-            )
-        elif checkpoint.m_as(unit("GB")) >= large.m_as(unit("GB")):
-            verdict = (
-                False,
-                both("states of this size need an archive tier behind the hot one", "此规模的状态需要热层之后再加归档层"),
-            )
-        elif not enough[index]:
-            verdict = (False, slow)
-        else:
-            verdict = (True, both("shared by all machines, saves end in time", "所有节点共享，保存能按时完成"))
-        verdicts.append(verdict)
-    return [one[0] for one in verdicts], [one[1] for one in verdicts]
+    if design != "hot_warm_cold" and is_large:
+        return False, both("states of this size need an archive tier behind the hot one", "此规模的状态需要热层之后再加归档层")
+    if not enough:
+        return False, slow
+    if design == "hot_warm_cold":
+        return True, both("a large state written by many machines", "状态大、写入节点多，需热/温/冷分层")
+    return True, both("shared by all machines, saves end in time", "所有节点共享，保存能按时完成")

@@ -46,6 +46,9 @@ class Shelf:
     egress_price: Quantity
     first_word: tuple[str, ...]
     reads_billed: np.ndarray
+    perishable: np.ndarray
+    elastic: np.ndarray
+    write_price: Quantity
 
     @property
     def currency(self) -> str:
@@ -87,6 +90,8 @@ def shelf(market: str) -> Shelf:
         same = np.flatnonzero((classes == classes[i]) & ~np.isnan(price))
         if same.size:
             estimate[i] = price[same[np.argmin(np.abs(per_capacity[same] - per_capacity[i]))]]
+        elif classes[i] == "archive":
+            estimate[i] = constant(f"storage.archive_price_{currency.lower()}").magnitude
     requests = currency.lower()
     default_get = constant(f"storage.get_price_{requests}").m_as(unit(f"{currency} / request"))
     default_put = constant(f"storage.put_price_{requests}").m_as(unit(f"{currency} / request"))
@@ -96,11 +101,17 @@ def shelf(market: str) -> Shelf:
         values = column(name, of_unit)
         return Q(np.where(np.isnan(values), default, values), unit(of_unit))
 
+    elastic = np.array(["elastic" in f"{one.throughput_note} {one.tier}".lower() for one in products])
     retrieval = filled("retrieval_price", f"{currency} / GB", 0.0)
     return Shelf(
         market=market,
         first_word=tuple(one.provider.split()[0].lower() for one in products),
         reads_billed=retrieval.magnitude > 0,
+        perishable=np.array(["scratch" in one.tier.lower() or "HDD" in one.tier for one in products]),
+        elastic=elastic,
+        write_price=Q(
+            np.where(elastic, constant(f"storage.elastic_write_price_{requests}").magnitude, 0.0), unit(f"{currency} / GB")
+        ),
         provider=np.array([one.provider for one in products]),
         product=np.array([f"{one.product} {one.tier}".strip() for one in products]),
         storage_class=classes,
@@ -155,7 +166,9 @@ def node_bandwidths(
 ) -> dict[str, tuple[Quantity, Quantity]]:
     """(read, write) of the whole cluster that each class gives at most: its clients, and the machines' network."""
     count = Q(nodes, unit("node"))
-    nas = minimum(constant("storage.nas_node_bandwidth"), network) * count
+    nas = minimum(
+        (minimum(constant("storage.nas_node_bandwidth"), network) * count).to(unit("GB/s")), constant("storage.nas_limit")
+    )
     parallel = minimum(constant("storage.parallel_node_bandwidth"), network) * count
     objects = minimum(constant("storage.object_node_bandwidth"), network) * count
     block = constant("storage.block_bandwidth")
@@ -176,11 +189,12 @@ def evaluate(
     needed: Quantity,
     read: Quantity,
     write: Quantity,
+    written: Quantity,
     limits: dict[str, tuple[Quantity, Quantity]],
 ) -> Offers:
     """Buy every product for every need: capacity for the bytes (with headroom), for the bandwidth, or the minimum.
 
-    needed, read, write: arrays of k needs (bandwidths as delivered). Results are k x n arrays over the n products.
+    needed, read, write: arrays of k needs (bandwidths as delivered); written: mean rate of writing, which elastic products bill. Results are k x n arrays over the n products.
     """
     classes = market.storage_class
     distributed = np.isin(classes, SHARED)
@@ -196,14 +210,15 @@ def evaluate(
     fixed_nas = constant("storage.nas_bandwidth").m_as(unit("GB/s"))
     limit_read = np.array([limits[name][0].m_as(unit("GB/s")) for name in classes])
     limit_write = np.array([limits[name][1].m_as(unit("GB/s")) for name in classes])
-    fixed = np.where(classes == "nas", fixed_nas, np.inf)
+    fixed = np.where((classes == "nas") & ~market.elastic, fixed_nas, np.inf)
     offered = np.where(grows, (capacity * rate).m_as(unit("GB/s")), fixed) * delivered.m_as(unit(""))
     offered_read = Q(np.minimum(offered, limit_read), unit("GB/s"))
     offered_write = Q(np.minimum(offered, limit_write), unit("GB/s"))
     enough = (offered_read.m_as(unit("GB/s")) >= read.m_as(unit("GB/s")) * (1 - 1e-9)) & (
         offered_write.m_as(unit("GB/s")) >= write.m_as(unit("GB/s")) * (1 - 1e-9)
     )
-    price = (capacity * market.estimate).to(unit(f"{market.currency} / month"))
+    per_month = unit(f"{market.currency} / month")
+    price = (capacity * market.estimate).to(per_month) + (written[:, None] * market.write_price).to(per_month)
     bytes_decide = capacity.m_as(unit("GB")) <= for_bytes.m_as(unit("GB")) * (1 + 1e-9)
     bandwidth_decides = capacity.m_as(unit("GB")) <= for_bandwidth.m_as(unit("GB")) * (1 + 1e-9)
     deciding = np.where(bytes_decide, 0, np.where(bandwidth_decides, 1, 2))

@@ -37,6 +37,8 @@ from advisor.storage.words import both
 from advisor.trail import Trail
 from advisor.units import Q, Quantity, maximum, minimum, unit
 
+#: Write bandwidths tried, as multiples of the one asked for first.
+LEVELS = (64.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
 BOX = 2  # machines with more cards than this are taken as training boxes: more NVMe, more network
 
 
@@ -185,19 +187,22 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         mtbf=mtbf,
         restart_base=restart_base,
         restore_size=(checkpoint + (nodes * weights if adapters else 0 * weights)).to(unit("GB")),
+        start_size=weights,
         training_time=inputs.training_time,
         snapshot=(checkpoint / (Q(inputs.gpus, unit("GPU")) * constant("storage.copy_bandwidth"))).to(unit("s")),
         asynchronous=inputs.asynchronous,
         sharded=inputs.sharded,
         interval=inputs.checkpoint_interval,
         gpu_price=gpu_price,
+        traffic=(checkpoint / (inputs.checkpoint_interval or constant("storage.habit_interval"))).to(unit("GB/s")),
+        levels=(1.0,) if inputs.target_write_time is not None else LEVELS,
         provider=inputs.provider,
     )
     judged = judge(market, situation)
-    i = judged.chosen
-    interval, stall, write_time = judged.interval[i], judged.stall[i], judged.write_time[i]
-    restart, rollback = judged.restart[i], judged.rollback[i]
-    young, daly = young_interval(stall, mtbf), judged.optimum[i]
+    write = (write * judged.level).to(unit("GB/s"))
+    interval, stall, write_time = judged.interval, judged.stall, judged.write_time
+    restart, rollback = judged.restart, judged.rollback
+    young, daly = young_interval(stall, mtbf), judged.optimum
     trail.step("checkpoint_interval_young", "sqrt(2 * stall * mtbf)", "young-1974", stall=stall, mtbf=mtbf.to(unit("s")))
     goodput = goodput_of(interval, stall, mtbf, restart, rollback, trail)
     bounds = goodput_of(interval, stall, mtbf_bounds, restart, rollback)
@@ -350,7 +355,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         rework=(cost.rework * Q(inputs.gpus, unit("GPU"))).to(unit("GPU * h")),
         wall_time=cost.wall,
         time_without_checkpoints=time_without_checkpoints(inputs.training_time, mtbf, restart),
-        design=judged.options[i].design,
+        design=judged.option.design,
         designs=judged.options,
         tiers=tiers,
         price=price,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,8 @@ def tier_table(market: Shelf, situation: Situation, judged: Judged, opens_needed
 def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_needed: Quantity, readers: int) -> Tier:
     storage_class = judged.classes[role]
     need = situation.needs[role]
+    if role == "hot_checkpoints":
+        need = replace(need, write=need.write * judged.level)
     per_month = unit(f"{market.currency} / month")
     none = Q(0.0, unit("request/s"))
     rates = open_rates(readers)
@@ -96,8 +98,8 @@ def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_
             ),
             options=options,
         )
-    row = judged.rows[judged.chosen, storage_class]
-    pick = judged.picks[judged.chosen, storage_class]
+    row = judged.rows[storage_class]
+    pick = judged.picks[storage_class]
     if pick is None:
         raise ValueError(f"No storage product of class {storage_class} is known in the {market.market} market.")
     offers = judged.offers
@@ -154,7 +156,7 @@ def _options(role: str, market: Shelf, situation: Situation, judged: Judged) -> 
     """This provider's products and, of each other provider, the cheapest product of the chosen class."""
     storage_class = judged.classes[role]
     row_class = storage_class if storage_class != "local-nvme" else "object"
-    row = judged.rows.get((judged.chosen, row_class), 0)
+    row = judged.rows.get(row_class, 0)
     offers = judged.offers
     price = offers.price.magnitude[row]
     name = (situation.provider or REFERENCE[market.market]).split()[0].lower()
@@ -166,7 +168,7 @@ def _options(role: str, market: Shelf, situation: Situation, judged: Judged) -> 
             best = cheapest_of.get(market.provider[index])
             if best is None or price[index] < price[best]:
                 cheapest_of[market.provider[index]] = index
-    chosen = judged.picks.get((judged.chosen, storage_class))
+    chosen = judged.picks.get(storage_class)
     columns = [column.magnitude[row].tolist() for column in (offers.capacity, offers.read, offers.write, offers.price)]
     need = situation.needs[role]
     compare = _Compare(
@@ -219,6 +221,10 @@ BILLED_READS = both(
     "Reads are billed by GB and a shortest time is billed: for data at rest.",
     "读取按 GB 计费且有最短存储期，只适合长期静置的数据。",
 )
+PERISHABLE = both(
+    "Scratch loses data when one of its servers fails, and hard disks are slow at many small writes: not for the hot copy.",
+    "临时型（scratch）在服务器故障时丢数据，机械盘小写入慢：都不适合存放热检查点。",
+)
 NO_PRICE = both("Does, but has no public price: ask for a quote.", "可用，但无公开报价，请询价。")
 
 
@@ -240,6 +246,8 @@ def _verdict(index: int, market: Shelf, compare: _Compare, enough: bool, write: 
     if not enough:
         offered = rate_text(Q(write, unit("GB/s")))
         return "too_slow", both(f"Gives {offered}, which is too slow.", f"只有 {offered}，速度不够。"), False
+    if market.perishable[index] and compare.role == "hot_checkpoints":
+        return "perishable", PERISHABLE, False
     if market.reads_billed[index] and storage_class == "object":
         return "billed_reads", BILLED_READS, compare.role == "archived_checkpoints"
     if market.estimated[index] or np.isnan(market.price.magnitude[index]):
