@@ -1,0 +1,200 @@
+"""Routes of our own: pages with a cap on visitors, and the Vega bundle."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tornado.ioloop
+import tornado.web
+from jupyter_core.utils import ensure_async
+from tornado.httputil import HTTPHeaders, HTTPServerRequest
+from tornado.iostream import StreamClosedError
+from voila.tornado.handler import TornadoVoilaHandler
+
+from advisor.ui.bundle import bundle, file_name
+
+#: What a page may load: this server, and what it makes itself (widget modules are blobs; Vega compiles its expressions).
+CONTENT_POLICY = "; ".join(
+    [
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
+        "style-src 'self' 'unsafe-inline' blob:",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'self'",
+    ]
+)
+#: Seconds a page has to connect before its kernel is taken back: link previews and robots read a page and never do.
+UNCLAIMED = 60
+
+
+class Headers(tornado.web.OutputTransform):
+    """Security headers on every answer, and a browser's cache for files that only change with a new version."""
+
+    def __init__(self, request: HTTPServerRequest) -> None:
+        self.path = request.path
+
+    def transform_first_chunk(
+        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        """Called by Tornado before an answer's first part goes out."""
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers["Referrer-Policy"] = "same-origin"
+        headers["Content-Security-Policy"] = CONTENT_POLICY
+        headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        headers["Permissions-Policy"] = "camera=(), microphone=(), geolocation=()"
+        headers.pop("Server", None)
+        if status_code in (200, 304) and ("/voila/static/" in self.path or "/voila/labextensions/" in self.path):
+            headers["Cache-Control"] = "private, max-age=3600"
+        return status_code, headers, chunk
+
+    def transform_chunk(self, chunk: bytes, finishing: bool) -> bytes:
+        """The rest is left as it is."""
+        return chunk
+
+
+class Places:
+    """How many visitors are served at once: kernels that run, and pages whose kernel is being started."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.starting = 0
+
+    def taken(self, manager: Any) -> int:
+        """Places in use now. A preheated kernel that nobody has been given is not one."""
+        return len(set(manager.list_kernel_ids()) - waiting(manager)) + self.starting
+
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[Any]:
+        """One place, until the given function is called or the block ends."""
+        self.starting += 1
+        held = [True]
+
+        def release() -> None:
+            if held:
+                held.pop()
+                self.starting -= 1
+
+        try:
+            yield release
+        finally:
+            release()
+
+
+def waiting(manager: Any) -> set[str]:
+    """The ids of preheated kernels that wait for a visitor."""
+    found = set()
+    for pool in getattr(manager, "_pools", {}).values():
+        for task in pool:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                found.add(task.result()["kernel_id"])
+    return found
+
+
+class Recording:
+    """A kernel manager that tells which kernel it gave to a page."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+        self.kernel_id: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.manager, name)
+
+    async def start_kernel(self, **options: Any) -> str:
+        """As the manager's."""
+        self.kernel_id = await ensure_async(self.manager.start_kernel(**options))
+        return self.kernel_id
+
+    async def get_rendered_notebook(self, **options: Any) -> Any:
+        """As the manager's."""
+        found = await self.manager.get_rendered_notebook(**options)
+        self.kernel_id = found[2]
+        return found
+
+
+class PageHandler(TornadoVoilaHandler):
+    """A notebook as a page, for as many visitors as there are places."""
+
+    def initialize(self, places: Places, **options: Any) -> None:
+        """As Voila's, with the places."""
+        super().initialize(**options)
+        self.places = places
+        self._recording: Recording | None = None
+
+    @property
+    def kernel_manager(self) -> Any:
+        """The server's, recording what it gives to this page."""
+        if self._recording is None:
+            self._recording = Recording(super().kernel_manager)
+        return self._recording
+
+    @tornado.web.authenticated
+    async def get(self, path: str | None = None) -> None:
+        """The page, or the one that says that all places are taken."""
+        manager = self.settings["kernel_manager"]
+        await drop_dead(manager)
+        if self.places.taken(manager) >= self.places.most:
+            self.set_status(503)
+            self.set_header("Retry-After", "20")
+            self.finish(self.render_template("503.html", places=self.places.most))
+            return
+        with self.places.reserved() as release:
+            try:
+                async for part in self.get_generator(path=path):
+                    release()  # the kernel is counted from here on
+                    self.write(part)
+                    await self.flush()
+            except StreamClosedError:
+                await self._take_back(manager)
+                return
+        kernel_id = self.kernel_manager.kernel_id
+        if kernel_id is not None:
+            tornado.ioloop.IOLoop.current().call_later(UNCLAIMED, take_back_unclaimed, manager, kernel_id)
+
+    async def _take_back(self, manager: Any) -> None:
+        """The visitor left while the page was being made."""
+        kernel_id = self.kernel_manager.kernel_id
+        if kernel_id is not None and kernel_id in manager:
+            await ensure_async(manager.shutdown_kernel(kernel_id, now=True))
+
+
+async def take_back_unclaimed(manager: Any, kernel_id: str) -> None:
+    """Shut a kernel down whose page never connected."""
+    if kernel_id in manager and not manager._kernel_connections.get(kernel_id):
+        await ensure_async(manager.shutdown_kernel(kernel_id, now=True))
+
+
+async def drop_dead(manager: Any) -> None:
+    """Take preheated kernels that have died out of their pools: whoever is given one waits for ever."""
+    for name, pool in getattr(manager, "_pools", {}).items():
+        for task in list(pool):
+            if not task.done():
+                continue
+            dead = task.cancelled() or task.exception() is not None
+            if not dead:
+                kernel_id = task.result()["kernel_id"]
+                dead = kernel_id not in manager or not await ensure_async(manager.is_alive(kernel_id))
+            if dead and task in pool:
+                pool.remove(task)
+                manager.fill_if_needed(delay=0, notebook_name=name)
+
+
+class BundleHandler(tornado.web.RequestHandler):
+    """The Vega bundle as a file that the browser keeps: it is the same for every page and visitor."""
+
+    async def get(self, name: str) -> None:
+        """The bundle of this version; any other name is not found."""
+        if name != file_name():
+            raise tornado.web.HTTPError(404)
+        text, _ = await tornado.ioloop.IOLoop.current().run_in_executor(None, bundle)
+        self.set_header("Content-Type", "text/javascript; charset=utf-8")
+        self.set_header("Cache-Control", "public, max-age=31536000, immutable")
+        self.finish(text)

@@ -1,0 +1,190 @@
+"""The server: Voila's own, with its doors closed and its answers compressed."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import tornado.web
+import traitlets
+import voila.notebook_renderer
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_server.utils import url_path_join
+from traitlets.config import Config
+from voila.app import Voila
+from voila.execute import VoilaExecutor
+from voila.tornado.handler import TornadoVoilaHandler
+
+from advisor.serve.handlers import BundleHandler, Headers, PageHandler, Places
+from advisor.ui.bundle import bundle, file_name
+
+#: Front-end extensions a page loads. Others that happen to be installed would be loaded too, and some break it.
+EXTENSIONS = ["@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget"]
+#: Seconds without a sign of life after which a kernel goes. An open page that is used sends one every 15 s.
+IDLE = 600
+
+
+class Kernels(KernelSpecManager):
+    """One kernel: this Python. Not the "python3" that another program put into the user's folder, which may lack this package."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """The same for every name a notebook carries."""
+        return KernelSpec(
+            argv=[
+                sys.executable,
+                "-m",
+                "ipykernel_launcher",
+                "-f",
+                "{connection_file}",
+                "--HistoryManager.enabled=False",
+                "--IPKernelApp.log_level=40",
+            ],
+            env={"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+            display_name="Python",
+            language="python",
+            metadata={},
+        )
+
+    def find_kernel_specs(self) -> dict[str, str]:
+        """The names there are: one."""
+        return {"python3": ""}
+
+
+def settings(
+    *,
+    host: str,
+    port: int,
+    token: str,
+    max_sessions: int,
+    preheat: bool,
+    base_url: str,
+    open_browser: bool,
+    folder: Path,
+) -> Config:
+    """Everything that differs from Voila's defaults, with the reason."""
+    config = Config()
+    app = config.AdvisorVoila
+    app.ip, app.port, app.base_url = host, port, base_url
+    app.open_browser = open_browser
+    app.root_dir = str(Path(folder).resolve())
+    app.max_sessions = max_sessions
+    app.log_level = logging.WARNING
+    if token:
+        app.token = token
+    look = config.VoilaConfiguration
+    look.template = "advisor"  # nothing from other hosts
+    look.allow_template_override = "NO"  # ?template=classic would bring jQuery from a CDN
+    look.allow_theme_override = "NO"
+    look.file_allowlist = []  # images of the folder are allowed by default
+    look.extension_allowlist = EXTENSIONS
+    look.kernel_spec_manager_class = Kernels
+    look.preheat_kernel = preheat
+    look.default_pool_size = 1
+    look.show_tracebacks = False
+    look.strip_sources = True
+    culling = config.MappingKernelManager
+    culling.cull_idle_timeout, culling.cull_interval, culling.cull_connected = IDLE, 60, True
+    return config
+
+
+class Executor(VoilaExecutor):
+    """Runs a page's cells. A failure is one sentence for the visitor and the whole story in the server's log."""
+
+    def strip_code_cell_errors(self, cell: Any) -> Any:
+        """Voila's own drops the traceback unseen, and tells the visitor which options to start it with."""
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "error":
+                self.log.error("a cell failed:\n%s", "\n".join(output["traceback"]))
+                output["ename"], output["evalue"], output["traceback"] = "Error", "", [_FAILED]
+        return cell
+
+
+_FAILED = (
+    "This page could not be built. Your plan is kept in its address and in your browser: reload, or go back to the start page.\n"
+    "页面未能生成。你的方案保存在网址和浏览器里：请刷新，或返回首页。"
+)
+voila.notebook_renderer.VoilaExecutor = Executor  # the renderer names its class; there is no option for it
+
+
+class AdvisorVoila(Voila):
+    """Voila for this package. Configured by `settings`; configuration files of the machine are not read."""
+
+    max_sessions = traitlets.Int(20, config=True, help="Visitors at once.")
+
+    def load_config_file(self, *arguments: Any, **options: Any) -> None:
+        """None: a voila.json in the working folder would open what `settings` closes."""
+
+    def init_settings(self) -> dict[str, Any]:
+        """Compression, headers and the beacon of closed pages, which Voila's `tornado_settings` sets too late or not at all."""
+        self.places = Places(self.max_sessions)
+        self.connection_dir_root = tempfile.gettempdir()
+        found = super().init_settings()
+        self.kernel_manager.connection_dir = self.connection_dir
+        found.update(
+            transforms=[Headers, tornado.web.GZipContentEncoding],
+            websocket_compression_options={},
+            # A closed page tells the server by a beacon, which cannot carry the token of Jupyter's request forgery check, and its
+            # kernel would live for ever. Every route that changes anything needs a kernel's unguessable id.
+            disable_check_xsrf=True,
+            serve_traceback=False,
+        )
+        return found
+
+    def init_handlers(self) -> list[Any]:
+        """Voila's routes, with pages counted, and the Vega bundle beside them."""
+        handlers = []
+        for route, handler, *rest in super().init_handlers():
+            if handler is TornadoVoilaHandler:
+                handler = PageHandler
+                rest = [{**rest[0], "places": self.places}]
+            handlers.append((route, handler, *rest))
+        bundle_route = url_path_join(self.server_url, r"/advisor/(vega-[\w.-]+\.js)")
+        return [(bundle_route, BundleHandler), *handlers]
+
+    def initialize(self, argv: Any = None) -> None:
+        """Tell every page where the Vega bundle is, and make it now rather than at the first visit."""
+        super().initialize(argv)
+        address = url_path_join(self.base_url, "advisor", file_name())
+
+        def page_config(found: dict[str, Any], **_: Any) -> dict[str, Any]:
+            found["advisorVega"] = address
+            return found
+
+        self.voila_configuration.page_config_hook = page_config
+        threading.Thread(target=bundle, daemon=True).start()
+
+    @property
+    def link(self) -> str:
+        """The address to open, with the token that lets its reader in."""
+        host = "127.0.0.1" if self.ip in ("", "0.0.0.0", "::") else self.ip  # noqa: S104 - compared, not bound
+        host = f"[{host}]" if ":" in host else host
+        query = f"?token={self.token}" if self.token else ""
+        return f"http://{host}:{self.port}{self.base_url}{query}"
+
+    def listen(self) -> None:
+        """Find a port, say where, open the browser, run."""
+        loop = tornado.ioloop.IOLoop.current()
+        loop.call_later(0, self._announce)
+        super().listen()
+
+    def _announce(self) -> None:
+        print(f"Advisor is at {self.link}", flush=True)
+        if self.ip not in ("127.0.0.1", "localhost", "::1") and not self.token:
+            print("It is open to everybody who reaches this machine: give --token to ask visitors for one.", flush=True)
+        print("Stop it with Ctrl+C.", flush=True)
+
+    def launch_browser(self) -> None:
+        """Open the link. Voila writes a file and opens that, which a sandboxed browser cannot read."""
+
+        def open_link() -> None:
+            try:
+                webbrowser.open(self.link)
+            except webbrowser.Error:
+                self.log.info("no browser here")
+
+        threading.Thread(target=open_link, daemon=True).start()
