@@ -241,8 +241,11 @@ def whole(value: Any) -> Any:
     """The next whole number at or above `value` (a plain number or a quantity, scalar or array).
 
     A value within 1e-9 (relative) of a whole number is that number: 80 GB / 10 GB is 8 and not 9 after a conversion that
-    rounds up in the last bit. A quantity keeps its unit: `whole(Q(7.2, "GPU"))` is 8 GPU. Use nothing else to round up.
+    rounds up in the last bit. A quantity keeps its unit: `whole(Q(7.2, "GPU"))` is 8 GPU; a ratio of two units of one
+    dimension is a plain number first: 1 h / 40 min is 2. Use nothing else to round up.
     """
+    if isinstance(value, Quantity) and value._units and value.dimensionless:
+        value = value.to(unit(""))
     magnitude = value.magnitude if isinstance(value, Quantity) else value
     nearest = np.rint(magnitude)
     exact = np.abs(magnitude - nearest) <= 1e-9 * np.maximum(np.abs(nearest), 1.0)
