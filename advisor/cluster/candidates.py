@@ -1,0 +1,239 @@
+"""Legal layouts of a job as arrays: every number of GPUs x parallel sizes x ZeRO stage x micro-batch x recomputation x offload.
+
+What is legal:
+- tensor parallelism stays inside a node, divides the attention heads, and divides or is divided by the key-value heads;
+- a pipeline has no more stages than layers, and the layers (with embedding and head as two more, as Megatron counts) divide;
+  it needs at least as many micro-batches as stages; interleaving needs micro-batches in multiples of the stages;
+- context parallelism leaves each rank 2048 tokens or more; experts divide among the ranks of data and context;
+- ZeRO stages need more than one rank to shard over; 2 and 3 do not go with a pipeline except in torchtitan;
+- offload of optimizer states needs ZeRO 1 or more, of parameters ZeRO 3 (DeepSpeed's rule, also on one card);
+- tensor, pipeline and context parallelism come with Megatron and torchtitan only, unless asked for;
+- micro-batches and accumulation steps multiply to the global batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.architecture import Architecture
+from advisor.cluster.records import SearchInputs
+from advisor.training import Layout
+
+#: GPU counts tried when none is given.
+COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384)
+MODEL_PARALLEL = ("megatron", "torchtitan")
+RECOMPUTATION = ("none", "selective", "full")
+OFFLOAD = ("none", "optimizer", "optimizer_and_parameters")
+#: Tokens a step takes when no batch is given: what pre-training of small models uses, and a usual fine-tuning batch.
+TOKENS_PER_STEP = {"full": 2**19, "adapters": 2**16}
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Layouts as columns of one length, sorted by GPU count. recomputation and offload index RECOMPUTATION and OFFLOAD."""
+
+    count: np.ndarray
+    data: np.ndarray
+    tensor: np.ndarray
+    pipeline: np.ndarray
+    context: np.ndarray
+    expert: np.ndarray
+    zero: np.ndarray
+    micro_batch: np.ndarray
+    accumulation: np.ndarray
+    chunks: np.ndarray
+    recomputation: np.ndarray
+    offload: np.ndarray
+    sequence_length: int
+    gpus_per_node: int
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def take(self, rows: np.ndarray | slice) -> Layouts:
+        """Some of the rows."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("sequence_length", "gpus_per_node")]
+        return Layouts(
+            **{name: getattr(self, name)[rows] for name in names},
+            sequence_length=self.sequence_length,
+            gpus_per_node=self.gpus_per_node,
+        )
+
+    def layout(self) -> Layout:
+        """The rows as one `Layout` of arrays."""
+        return Layout(
+            sequence_length=self.sequence_length,
+            micro_batch_size=self.micro_batch,
+            gradient_accumulation_steps=self.accumulation,
+            zero_stage=self.zero,
+            data_parallel_size=self.data,
+            tensor_parallel_size=self.tensor,
+            pipeline_parallel_size=self.pipeline,
+            context_parallel_size=self.context,
+            expert_parallel_size=self.expert,
+            sequence_parallel=self.tensor > 1,
+            virtual_pipeline=self.chunks,
+            activation_recomputation=np.array(RECOMPUTATION)[self.recomputation],
+            offload=np.array(OFFLOAD)[self.offload],
+            gpus_per_node=np.minimum(self.gpus_per_node, self.count),
+        )
+
+    def one(self, row: int) -> Layout:
+        """One row as a `Layout` of plain values."""
+        r = {
+            name: int(getattr(self, name)[row])
+            for name in self.__dataclass_fields__
+            if name not in ("sequence_length", "gpus_per_node")
+        }
+        return Layout(
+            sequence_length=self.sequence_length,
+            micro_batch_size=r["micro_batch"],
+            gradient_accumulation_steps=r["accumulation"],
+            zero_stage=r["zero"],
+            data_parallel_size=r["data"],
+            tensor_parallel_size=r["tensor"],
+            pipeline_parallel_size=r["pipeline"],
+            context_parallel_size=r["context"],
+            expert_parallel_size=r["expert"],
+            sequence_parallel=r["tensor"] > 1,
+            virtual_pipeline=r["chunks"],
+            activation_recomputation=RECOMPUTATION[r["recomputation"]],
+            offload=OFFLOAD[r["offload"]],
+            gpus_per_node=min(self.gpus_per_node, r["count"]),
+        )
+
+    @property
+    def complexity(self) -> np.ndarray:
+        """How many things a practitioner must set up and may break: the tie-break between layouts of like speed."""
+        return (
+            1.0 * (self.tensor > 1)
+            + 2.0 * (self.pipeline > 1)
+            + 1.0 * (self.context > 1)
+            + 0.5 * (self.expert > 1)
+            + 0.25 * self.zero
+            + 1.5 * self.offload
+            + 0.25 * self.recomputation
+        )
+
+
+def _powers(most: int) -> tuple[int, ...]:
+    return tuple(2**k for k in range(max(int(most), 1).bit_length()))
+
+
+def _options(inputs: SearchInputs) -> dict[str, np.ndarray]:
+    """The values tried of each dimension, before legality."""
+    a, framework = inputs.architecture, inputs.training.framework
+    parallel = inputs.model_parallel == "always" or framework in MODEL_PARALLEL
+    fine = inputs.detail == "fine"
+    long = inputs.sequence_length >= 16384
+    recomputations = inputs.recomputations or (RECOMPUTATION if inputs.training.attention == "eager" else ("none", "full"))
+    return {
+        "count": np.array(sorted(inputs.counts or COUNTS)),
+        "tensor": np.array(inputs.tensor_sizes or (_powers(min(inputs.gpus_per_node, 8)) if parallel else (1,))),
+        "pipeline": np.array(inputs.pipeline_sizes or (_powers(min(a.num_layers, 64)) if parallel else (1,))),
+        "context": np.array(inputs.context_sizes or (_powers(inputs.sequence_length // 8192) if parallel and long else (1,))),
+        "expert": np.array(inputs.expert_sizes or (_powers(min(a.num_experts, 64)) if parallel and a.moe_layers else (1,))),
+        "zero": np.array(inputs.zero_stages or (0, 1, 2, 3)),
+        "micro_batch": np.array(inputs.micro_batch_sizes or (tuple(range(1, 33)) if fine else (1, 2, 4, 8, 16, 32))),
+        "recomputation": np.array([RECOMPUTATION.index(name) for name in recomputations]),
+        "offload": np.array([OFFLOAD.index(name) for name in inputs.offloads]),
+    }
+
+
+def legal_layouts(inputs: SearchInputs) -> Layouts:
+    """Every legal layout of the job, sorted by GPU count. The result may be empty."""
+    options = _options(inputs)
+    a, training, s = inputs.architecture, inputs.training, inputs.sequence_length
+    # Parallel sizes first: most combinations die there, and the other dimensions multiply what is left.
+    names = ("count", "tensor", "pipeline", "context", "expert")
+    grid = _grid([options[name] for name in names])
+    count, tensor, pipeline, context, expert = (grid[:, column] for column in range(5))
+    model = tensor * pipeline * context
+    heads, groups, layers = a.num_attention_heads, a.num_key_value_heads, a.num_layers
+    data = np.maximum(count // model, 1)
+    legal = (
+        (count % model == 0)
+        & (tensor <= inputs.gpus_per_node)
+        & (heads % tensor == 0)
+        & ((groups % tensor == 0) | (tensor % groups == 0))
+        & (pipeline <= layers)
+        & ((layers % pipeline == 0) | ((layers + 2) % pipeline == 0))
+        & (s % context == 0)
+        & (s // context >= np.where(context > 1, 2048, 1))
+        & (max(a.num_experts, 1) % expert == 0)
+        & ((data * context) % expert == 0)
+    )
+    base = np.column_stack([grid, data])[legal]
+    rest = _grid([options[name] for name in ("zero", "micro_batch", "recomputation", "offload")])
+    left = np.repeat(base, len(rest), axis=0)
+    count, tensor, pipeline, context, expert, data = left.T
+    zero, micro_batch, recomputation, offload = np.tile(rest, (len(base), 1)).T
+    accumulation, fitting = _accumulation(inputs, data, micro_batch)
+    ranks = data * context
+    staged = training.framework == "torchtitan"
+    legal = (
+        fitting
+        & ((zero == 0) | (ranks > 1) | ((offload > 0) & (zero >= 2)))
+        & ((zero < 2) | (pipeline == 1) | staged)
+        & ((offload == 0) | (pipeline * tensor == 1))
+        & ((offload == 0) | ((offload == 1) & (zero >= 1) & (zero <= 2)) | (zero == 3))
+        & (accumulation >= pipeline)
+    )
+    chunks = _chunks(inputs, layers, pipeline, accumulation)
+    columns = (count, data, tensor, pipeline, context, expert, zero, micro_batch, accumulation, chunks, recomputation, offload)
+    kept = [column[legal] for column in columns]
+    return Layouts(*kept, sequence_length=s, gpus_per_node=inputs.gpus_per_node)
+
+
+def _grid(values: list[np.ndarray]) -> np.ndarray:
+    """All combinations, one a row, the first column varying slowest."""
+    return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
+
+
+def _accumulation(inputs: SearchInputs, data: np.ndarray, micro_batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(gradient accumulation steps, whether the batch sizes agree)."""
+    each = data * micro_batch
+    if inputs.global_batch_size is not None:
+        batch = inputs.global_batch_size
+        steps = np.maximum(batch // each, 1)
+        agree = each * steps == batch
+        if inputs.gradient_accumulation_steps is not None:
+            agree &= steps == inputs.gradient_accumulation_steps
+        return steps, agree
+    if inputs.gradient_accumulation_steps is not None:
+        return np.full_like(each, inputs.gradient_accumulation_steps), np.ones(len(each), dtype=bool)
+    kind = "full" if inputs.training.method == "full" else "adapters"
+    target = max(TOKENS_PER_STEP[kind] // inputs.sequence_length, 8)
+    steps = np.maximum(np.rint(target / each).astype(np.int64), 1)
+    return steps, each <= np.maximum(2 * target, data)
+
+
+def _chunks(inputs: SearchInputs, layers: int, pipeline: np.ndarray, accumulation: np.ndarray) -> np.ndarray:
+    """Layer chunks per stage: as many as divide the layers, up to 8, where micro-batches come in multiples of the stages."""
+    if inputs.virtual_pipeline is not None:
+        return np.where(pipeline > 1, inputs.virtual_pipeline, 1)
+    if inputs.training.framework not in MODEL_PARALLEL or inputs.training.software != "tuned":
+        return np.ones_like(pipeline)
+    chunks = np.ones_like(pipeline)
+    for several in range(2, 9):
+        divides = (layers % (pipeline * several) == 0) | ((layers + 2) % (pipeline * several) == 0)
+        chunks = np.where((pipeline > 1) & divides & (accumulation % pipeline == 0), several, chunks)
+    return chunks
+
+
+def illegal(architecture: Architecture, layout: Layout) -> str | None:
+    """Why a single layout cannot run, in one sentence, or None."""
+    t, p = layout.tensor_parallel_size, layout.pipeline_parallel_size
+    if architecture.num_attention_heads % t:
+        return f"tensor parallel size {t} does not divide the {architecture.num_attention_heads} attention heads."
+    if p > architecture.num_layers:
+        return f"a pipeline of {p} stages needs {p} layers, but the model has {architecture.num_layers}."
+    if t > layout.gpus_per_node:
+        return f"tensor parallel size {t} would cross nodes of {layout.gpus_per_node} GPUs; keep it inside a node."
+    if layout.sequence_length % layout.context_parallel_size:
+        return f"context parallel size {layout.context_parallel_size} does not divide {layout.sequence_length} tokens."
+    if max(architecture.num_experts, 1) % layout.expert_parallel_size:
+        return f"expert parallel size {layout.expert_parallel_size} does not divide the {architecture.num_experts} experts."
+    return None
