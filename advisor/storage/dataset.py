@@ -93,7 +93,7 @@ def dataset_size(inputs: StorageInputs, trail: Trail | None = None) -> DatasetSi
             raw = size
         if raw is None:
             each = constant("storage.text_bytes_per_token")
-            raw = trail.step("raw_size", "tokens * text", "llama-3-2024", tokens=inputs.tokens, text=each)
+            raw = trail.step("raw_size", "tokens * text", "arxiv-2407.21783", tokens=inputs.tokens, text=each)
             assumptions.append(
                 {
                     "en": f"Raw text is taken as {each.m_as('B/token'):g} bytes per token.",
