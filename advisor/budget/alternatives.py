@@ -22,8 +22,9 @@ from advisor.budget.records import Alternative, BudgetInputs, Job
 from advisor.budget.spot import SpotInputs, expected_times
 from advisor.units import Q, Quantity, unit
 
-#: At most so many qualifying and refused offers are listed.
-LISTED = 40
+#: At most so many qualifying offers of planned cards, of other cards, and refused offers are listed.
+LISTED = 30
+SCALED = 12
 REFUSED = 15
 KINDS_LABELLED = ("hyperscaler", "specialist", "marketplace", "container", "lease")
 
@@ -80,12 +81,12 @@ class Costs(NamedTuple):
 
 
 def compare_offers(
-    inputs: BudgetInputs, offers: tuple[Offer, ...], day: str, shares: dict[str, float]
+    inputs: BudgetInputs, offers: tuple[Offer, ...], chosen: Offer, day: str, shares: dict[str, float]
 ) -> tuple[Alternative, ...]:
     """Every offer of every planned card, cheapest first, then those refused with the reason.
 
     shares: over the final run's hours: "experiments", "lost" (on demand) and "idle", as the chosen budget has them.
-    Labels: cheapest, fastest, best_value (least cost x finish time), and cheapest of each kind of provider; "hybrid" is the
+    Labels: chosen, cheapest, fastest, best_value (least cost x finish time), and cheapest of each kind of provider; "hybrid" is the
     cheapest specialist cloud with the data kept at a large cloud, its egress added.
     """
     jobs = planned_jobs(inputs)
@@ -93,7 +94,7 @@ def compare_offers(
     currency = inputs.purchase.currency
     needs = {name: prices.need_of(job) for name, job in jobs.items()}
     able, refused = [], []
-    for offer in offers:
+    for offer in offers if chosen in offers else (chosen, *offers):
         job = jobs.get(offer.gpu)
         if job is None:
             continue
@@ -106,8 +107,11 @@ def compare_offers(
         (refused if why else able).append((offer, job, why))
     good = costs_of(inputs, able, shares, rate)
     labels = _labels(good)
+    labels.setdefault(next(index for index, (offer, _, _) in enumerate(good.found) if offer is chosen), []).append("chosen")
     order = np.argsort(good.cost, kind="stable").tolist()
-    kept = [index for place, index in enumerate(order) if place < LISTED or index in labels]
+    planned = [index for index in order if good.found[index][1].basis == "planned"][:LISTED]
+    scaled = [index for index in order if good.found[index][1].basis == "scaled"][:SCALED]
+    kept = [index for index in order if index in {*planned, *scaled, *labels}]
     listed = _records(good, kept, currency, day, labels)
     # Refused offers need one axis to be shown on; their cost is never added to anything.
     bad = costs_of(inputs, refused, shares, rate or exchange_rate())

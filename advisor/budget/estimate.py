@@ -77,7 +77,7 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
         **{f"line_{number}": line.amount for number, line in enumerate(lines)},
     )
     low, high = min(low, total), max(high, total)
-    found = compare_offers(inputs, offers, day, shares)
+    found = compare_offers(inputs, offers, offer, day, shares)
     ways = mode_table(inputs, offers, offer, owned, shares)
     one_year = next((way.break_even for way in ways if way.mode == "reserved_1y"), None)
     return BudgetEstimate(

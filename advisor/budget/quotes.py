@@ -123,7 +123,10 @@ def read_quotes(given: str | bytes | Path) -> QuoteFile:
     delimiter = max(",;\t，", key=lines[0].count)
     if delimiter == "，":
         text, delimiter = text.replace("，", ","), ","
-    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    try:
+        rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    except csv.Error as error:
+        return QuoteFile(quotes=(), problems=(_both(f"The file is no CSV: {error}.", f"文件不是有效的 CSV：{error}。"),))
     header = [
         HEADERS.get(cell.strip(), HEADERS.get(cell.strip().lower(), cell.strip().lower().replace(" ", "_"))) for cell in rows[0]
     ]
@@ -153,12 +156,12 @@ def read_quotes(given: str | bytes | Path) -> QuoteFile:
 
 def _text(given: str | bytes | Path) -> str:
     raw = given.read_bytes() if isinstance(given, Path) else given
-    if isinstance(raw, str):
-        return raw.lstrip("\ufeff")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("gb18030", errors="replace")
+    if isinstance(raw, bytes):
+        try:
+            raw = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raw = raw.decode("gb18030", errors="replace")
+    return raw.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
 def _both(en: str, zh: str) -> dict[str, str]:
