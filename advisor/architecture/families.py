@@ -219,7 +219,7 @@ FAMILIES: dict[str, Family] = {
     "starcoder2": STARCODER2,
     # experts
     "mixtral": replace(PLAIN, experts=Experts(width="intermediate_size")),
-    "phimoe": replace(BIASED, norm="layernorm", head_bias="lm_head_bias", experts=MOE_ROUTER),
+    "phimoe": replace(BIASED, norm="layernorm", head_bias="lm_head_bias", experts=replace(MOE_ROUTER, router_linear=True)),
     "granitemoe": replace(BIASED, experts=MOE_ROUTER),
     "granitemoeshared": replace(BIASED, experts=replace(MOE_ROUTER, shared="shared_intermediate_size",
                                                         shared_names=("input_linear", "output_linear"))),
@@ -256,7 +256,7 @@ FAMILIES: dict[str, Family] = {
     "glm_moe_dsa": DEEPSEEK,
     "deepseek_v4": Family(mlp_bias="mlp_bias", experts=Experts(shared="moe_intermediate_size")),
     "longcat_flash": replace(LATENT, norms=0),
-    "llama4_text": replace(BIASED, experts=Experts(width="intermediate_size", router="router")),
+    "llama4_text": replace(BIASED, experts=replace(MOE_ROUTER, router_linear=True)),
     "dbrx": Family(attention="fused", fused="Wqkv", out="out_proj", norm="layernorm_weight", embedding="wte"),
     "mimo_v2_flash": Family(bias="attention_bias", experts=Experts()),
     "gemma3n_text": replace(GEMMA2, qk_norm="head", window_every=5),

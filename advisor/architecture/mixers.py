@@ -6,6 +6,9 @@ from __future__ import annotations
 from advisor.architecture.build import Decoder
 from advisor.architecture.config import Config
 
+#: Model types for which PEFT refuses adapters on the mixers' output projection (peft 0.21, tuners_utils).
+REFUSED = frozenset(["mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h"])
+
 
 def gated_delta_net(decoder: Decoder, layers: int) -> int:
     """Gated DeltaNet (arXiv 2412.06464) as in Qwen3-Next (fused projections) and Qwen3.5 (split ones)."""
@@ -94,7 +97,7 @@ def mamba1(decoder: Decoder, layers: int) -> int:
     parts.add("in_proj", "mixer", hidden, 2 * width, bias=bias, layers=layers)
     parts.add("x_proj", "mixer", width, rank + 2 * state, layers=layers)
     parts.add("dt_proj", "mixer", rank, width, bias=True, layers=layers)
-    parts.add("out_proj", "mixer", width, hidden, bias=bias, layers=layers)
+    parts.add("out_proj", "mixer", width, hidden, bias=bias, layers=layers, rank=int(config.model_type not in REFUSED))
     parts.vectors(width * kernel + width * conv_bias + width * state + width + (rank + 2 * state) * jamba, layers)
     return width * state
 
@@ -124,7 +127,7 @@ def mamba2(decoder: Decoder, layers: int) -> int:
     out_bias = config.flag("projectors_bias") if kind == "falcon_h1" else bias
     normed = kind != "falcon_h1" or config.flag("mamba_rms_norm")
     parts.add("in_proj", "mixer", hidden, width + convolved + heads, bias=bias, layers=layers)
-    parts.add("out_proj", "mixer", width, hidden, bias=out_bias, layers=layers)
+    parts.add("out_proj", "mixer", width, hidden, bias=out_bias, layers=layers, rank=int(kind not in REFUSED))
     parts.vectors(convolved * (kernel + conv_bias) + 3 * heads + width * normed, layers)
     return width * state
 

@@ -76,7 +76,7 @@ class Parts:
         if min(inputs, outputs, layers, copies) <= 0:
             return
         if rank is None:
-            named = self.fused_experts and name in ("gate_proj", "up_proj", "down_proj") and block in ("mlp", "shared_expert")
+            named = self.fused_experts and name in ("gate_proj", "up_proj", "down_proj")
             rank = int(linear and block not in ("embedding", "head") and not named)
         matrix = Matrix(
             name=name,

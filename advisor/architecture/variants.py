@@ -158,7 +158,7 @@ def build_deepseek_v4(decoder: Decoder) -> None:
     parts.add("q_a_proj", "attention", hidden, rank, layers=layers)
     parts.add("q_b_proj", "attention", rank, heads * dim, layers=layers)
     parts.add("kv_proj", "attention", hidden, dim, layers=layers)
-    parts.add("o_a_proj", "attention", heads * dim // groups, groups * out_rank, layers=layers, linear=False)
+    parts.add("o_a_proj", "attention", heads * dim // groups, groups * out_rank, layers=layers)
     parts.add("o_b_proj", "attention", groups * out_rank, hidden, layers=layers)
     parts.vectors(heads + rank + dim, layers)
     for count, ratio, factor in ((heavy, 128, 1), (sparse, 4, 2)):
