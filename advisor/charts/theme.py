@@ -127,6 +127,7 @@ def config(look: str = "light") -> dict[str, Any]:
         },
         "axisY": {"domain": False, "ticks": False, "labelPadding": 8},
         "axisX": {"grid": False, "tickSize": 4},
+        "axisQuantitative": {"tickCount": 6},
         "header": {"labelFont": FONT, "titleFont": FONT, "labelColor": tone["soft"], "titleColor": tone["soft"]},
         "legend": {
             "labelFont": FONT,

@@ -55,7 +55,9 @@ class PlanKeeper(anywidget.AnyWidget):
     history = traitlets.List().tag(sync=True)  # both: tokens, oldest first
     position = traitlets.Int(0).tag(sync=True)  # both: which of them is now
     named = traitlets.Dict().tag(sync=True)  # both: name -> token
-    offered = traitlets.Dict().tag(sync=True)  # page -> kernel: {"token", "history", "position", "named"} at load, {"token"} later
+    offered = traitlets.Dict().tag(
+        sync=True
+    )  # page -> kernel: {"token", "history", "position", "named"} at load, {"token"} later
     ready = traitlets.Bool(False).tag(sync=True)  # page -> kernel: the page has spoken
     lang = traitlets.Unicode("").tag(sync=True)
     labels = traitlets.Dict().tag(sync=True)
@@ -222,6 +224,9 @@ def _tokens_by_name(given: Any) -> dict[str, str]:
     kept = {
         name: token
         for name, token in given.items()
-        if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and isinstance(token, str) and 0 < len(token) <= link.LONGEST_TOKEN
+        if isinstance(name, str)
+        and 0 < len(name) <= LONGEST_NAME
+        and isinstance(token, str)
+        and 0 < len(token) <= link.LONGEST_TOKEN
     }
     return dict(list(kept.items())[:MOST_NAMED])

@@ -112,7 +112,7 @@ def duration_range(low: Quantity, high: Quantity, lang: str, digits: int = 2) ->
 
 
 def currency_of(value: Quantity) -> str:
-    """"USD" or "CNY". Raises TypeError for what is not money."""
+    """ "USD" or "CNY". Raises TypeError for what is not money."""
     for name in ("USD", "CNY"):
         if value.dimensionality == unit(name).dimensionality:
             return name
@@ -170,7 +170,16 @@ def date(value: Any, lang: str) -> str:
 
 
 _UNIT_WORDS = {
-    "zh": {"GPU": "卡", "node": "节点", "h": "小时", "day": "天", "month": "月", "year": "年", "request": "次", "parameter": "参数"},
+    "zh": {
+        "GPU": "卡",
+        "node": "节点",
+        "h": "小时",
+        "day": "天",
+        "month": "月",
+        "year": "年",
+        "request": "次",
+        "parameter": "参数",
+    },
     "en": {},
 }
 

@@ -43,7 +43,11 @@ def catalog(lang: str) -> Mapping[str, str]:
 
     with path.open("rb") as file:
         entries = read_po(file, locale=TAGS[lang].replace("-", "_"), ignore_obsolete=True)
-    return {entry.id: entry.string for entry in entries if entry.id and isinstance(entry.id, str) and entry.string and not entry.fuzzy}
+    return {
+        entry.id: entry.string
+        for entry in entries
+        if entry.id and isinstance(entry.id, str) and entry.string and not entry.fuzzy
+    }
 
 
 def translate(text: str, lang: str, **values: Any) -> str:

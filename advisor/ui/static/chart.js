@@ -76,6 +76,7 @@ function render({ model, el }) {
   let shown = 0; // width drawn
   let result = null;
   let shape = null;
+  let kept = 0; // legend columns drawn
   let busy = false;
   let again = false;
   let gone = false;
@@ -86,6 +87,9 @@ function render({ model, el }) {
     picture.dataset.revision = model.get("revision");
   };
   const fluid = (spec) => !["hconcat", "vconcat", "concat", "facet", "repeat"].some((key) => key in spec) && !("width" in spec);
+
+  // Vega does not wrap legends: fewer columns where there is less room
+  const columns = () => (room() >= 640 ? 0 : Math.max(1, Math.floor(room() / 130)));
 
   const embed = async (spec, datasets, key, dark) => {
     const lib = await library(model);
@@ -108,7 +112,7 @@ function render({ model, el }) {
         actions: false,
         renderer: "svg",
         mode: "vega-lite",
-        config,
+        config: { ...config, legend: { ...config?.legend, ...(columns() && { columns: columns() }) } },
         tooltip: { theme: dark ? "dark" : "light", disableDefaultStyle: false },
       });
     } catch (error) {
@@ -135,7 +139,8 @@ function render({ model, el }) {
       if (Object.keys(spec).length && !(fluid(spec) && room() < 40)) {
         // a hidden tab has no width: the ResizeObserver draws it once it has
         const dark = isDark();
-        const key = JSON.stringify(spec) + dark;
+        const key = [dark, columns(), JSON.stringify(spec)].join();
+        kept = columns();
         if (key !== shape) await embed(spec, datasets, key, dark);
         else {
           for (const [name, rows] of Object.entries(datasets)) result.view.data(name, structuredClone(rows));
@@ -230,7 +235,7 @@ function render({ model, el }) {
   const resize = new ResizeObserver(() => {
     const width = room();
     if (width < 40 || width === shown) return;
-    if (!result) return plan();
+    if (!result || columns() !== kept) return plan();
     if (!fluid(model.get("spec"))) return;
     shown = width;
     result.view.width(width).runAsync();
