@@ -23,6 +23,8 @@ from advisor.training import Layout
 
 #: GPU counts tried when none is given.
 COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384)
+#: Counts a cluster is ordered in.
+USUAL_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MODEL_PARALLEL = ("megatron", "torchtitan")
 RECOMPUTATION = ("none", "selective", "full")
 OFFLOAD = ("none", "optimizer", "optimizer_and_parameters")

@@ -8,7 +8,7 @@ chunks, and of each chunk only the best of every card and count is kept: cost gr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ class SearchResult:
 
     candidates: card x layout cells considered; fitting: those that fit. columns: quantities by name (see UNITS) and "cost".
     card: index into cards.gpus; row: index into layouts; tight: fits only by the expected value.
-    smallest: row of the layout that needs the least memory, for when nothing fits (None without any legal layout).
+    smallest: row of the layout that needs the least memory, for when nothing fits (None without any legal layout);
+    least: what it is expected to need.
     """
 
     inputs: SearchInputs
@@ -58,6 +59,7 @@ class SearchResult:
     tight: np.ndarray
     columns: dict[str, Quantity]
     smallest: int | None = None
+    least: Quantity | None = None
     skipped: tuple[tuple[str, Text], ...] = field(default=())
 
     def __len__(self) -> int:
@@ -155,7 +157,8 @@ def search_cluster(inputs: SearchInputs, keep: str = "best") -> SearchResult:
         fitting += fits
         if piece:
             pieces.append(piece)
-    return _collect(inputs, cards, layouts, pieces, fitting, smallest, keep)
+    found = _collect(inputs, cards, layouts, pieces, fitting, keep)
+    return replace(found, smallest=smallest, least=None if smallest is None else Q(float(least), unit("GiB / GPU")))
 
 
 def _chunks(layouts: Layouts, cards: int) -> Iterator[tuple[int, Layouts]]:
@@ -234,7 +237,6 @@ def _collect(
     layouts: Layouts,
     pieces: list[dict[str, np.ndarray]],
     fitting: int,
-    smallest: int | None,
     keep: str,
 ) -> SearchResult:
     """Join the chunks; where one count was split between chunks, keep the better part."""
@@ -274,6 +276,5 @@ def _collect(
         count=count,
         tight=high > capacity[card] if len(row) else np.array([], dtype=bool),
         columns=columns,
-        smallest=smallest,
         skipped=cards.skipped,
     )

@@ -1,0 +1,226 @@
+"""The default a practitioner would start with: one card if the job fits and ends in days, else a box, else several boxes.
+
+With a deadline or a budget these bounds decide instead: the cheapest that meets them. A given card or count is respected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from advisor import catalog
+from advisor.cluster.candidates import USUAL_COUNTS
+from advisor.cluster.cards import Text, usual_price, usual_prices, usual_scale_out
+from advisor.cluster.records import ClusterEstimate, SearchInputs
+from advisor.cluster.search import SearchResult, search_cluster
+from advisor.cluster.why import count_reason, layout_reason
+from advisor.memory import MemoryInputs, estimate_memory
+from advisor.network import fabric_of
+from advisor.throughput import ThroughputInputs, accelerator_of, estimate_throughput, precision_cost
+from advisor.training import Layout
+from advisor.units import Q, Quantity, Time, unit
+
+#: Full training of more parameters than this starts on so many cards: states alone are 16 bytes a parameter, and whole boxes
+#: are what is rented (a box from a few billion, four boxes from a hundred).
+WHOLE_BOXES = ((1e11, 32), (3e9, 8))
+#: How long a run may take on so many cards before more are suggested, without a deadline.
+PATIENCE = ((1, Q(3.0, unit("day"))), (8, Q(14.0, unit("day"))), (10**9, Q(60.0, unit("day"))))
+#: A card is looked at unasked when at least so many offers of it are listed, or when people own it.
+OFFERS = 7
+#: The card cheapest by the hour is taken while the run costs at most so many times the cheapest run: on one card, on more.
+LIKE = (2.0, 1.5)
+
+
+def choose(inputs: SearchInputs, may_offload: bool = True) -> ClusterEstimate:
+    """The card, count and layout to start with, and why.
+
+    inputs.gpus with one name and inputs.counts with one number are kept; else they are chosen. Cards are compared at
+    `inputs.prices`, or at the catalog's usual prices. When no layout fits even with offload, the one that needs least is
+    returned with the verdict "does_not_fit". Raises CatalogError for an unknown card.
+    """
+    wanted = _prepared(inputs)
+    for attempt, note in _attempts(wanted, may_offload):
+        result, position = _settle(attempt, bool(inputs.counts))
+        if position is not None:
+            gpu, layout = result.cards.gpus[result.card[position]], result.layouts.one(result.row[position])
+            reasons = [text for text in (note, precision_cost(gpu, inputs.training)) if text]
+            reasons += [count_reason(result, position), layout_reason(layout)]
+            return assess(inputs, gpu.name, layout, tuple(reasons))
+    return _nothing_fits(wanted)
+
+
+def _settle(inputs: SearchInputs, given: bool) -> tuple[SearchResult, int | None]:
+    """Search up to 256 cards first, and beyond only when that many do not suffice or take too long."""
+    few = inputs.counts if given else tuple(count for count in inputs.counts if count <= 256)
+    result = search_cluster(replace(inputs, counts=few))
+    position, content = _pick(result)
+    if not content and not given:
+        more = search_cluster(inputs)
+        larger, _ = _pick(more)
+        return more, larger
+    return result, position
+
+
+def _prepared(inputs: SearchInputs) -> SearchInputs:
+    """The inputs with the cards and counts a practitioner would look at, and with prices to compare by."""
+    names = inputs.gpus or _common_cards()
+    prices = inputs.prices
+    if prices is None or not inputs.gpus:
+        known = usual_prices(names)
+        if prices is not None and np.ndim(prices.magnitude):
+            place = {gpu.name: index for index, gpu in enumerate(catalog.gpus())}
+            known = Q(prices.magnitude[[place[name] for name in names]], prices.units)
+        prices = known
+    return replace(inputs, gpus=names, prices=prices, counts=tuple(inputs.counts or _ladder(inputs)))
+
+
+@functools.cache
+def _common_cards() -> tuple[str, ...]:
+    """Cards a practitioner would think of: NVIDIA's, offered by several clouds or found under desks; no superchip racks."""
+    offers = Counter(instance.gpu for instance in catalog.instances() if instance.on_demand is not None)
+    return tuple(
+        gpu.name
+        for gpu in catalog.gpus()
+        if gpu.vendor == "NVIDIA"
+        and gpu.form_factor != "superchip"
+        and gpu.supports_bf16
+        and usual_price(gpu.name) is not None
+        and (offers[gpu.name] >= OFFERS or gpu.segment == "consumer")
+    )
+
+
+def _ladder(inputs: SearchInputs) -> tuple[int, ...]:
+    size = inputs.architecture.parameters_total.m_as("parameter")
+    first = 1
+    if inputs.training.method == "full":
+        first = next((count for most, count in WHOLE_BOXES if size > most), 1)
+    return tuple(count for count in USUAL_COUNTS if count >= first)
+
+
+def _attempts(inputs: SearchInputs, may_offload: bool) -> list[tuple[SearchInputs, Text | None]]:
+    """Searches to make until one finds something, each with what it concedes."""
+    tight: Text = {
+        "en": "The expected memory fits, the upper end of its interval does not: test one step before the long run.",
+        "zh": "显存期望值放得下，但区间上限超出：正式训练前先跑一步确认。",
+    }
+    parallel: Text = {
+        "en": "Sharded data parallelism alone does not fit; this needs tensor or pipeline parallelism (Megatron, torchtitan).",
+        "zh": "仅靠分片数据并行放不下；该布局需要张量或流水线并行（Megatron、torchtitan）。",
+    }
+    offload: Text = {
+        "en": "Only with offload to host RAM: it fits, at a cost in time. More or larger cards avoid it.",
+        "zh": "需卸载到主机内存（offload）才放得下，速度会变慢；增加卡数或换更大显存可避免。",
+    }
+    attempts = [(inputs, None), (replace(inputs, accept_tight=True), tight)]
+    if inputs.model_parallel == "framework" and inputs.training.framework not in ("megatron", "torchtitan"):
+        attempts.append((replace(inputs, model_parallel="always"), parallel))
+    if may_offload and inputs.offloads == ("none",):
+        every = ("none", "optimizer", "optimizer_and_parameters")
+        attempts.append((replace(inputs, offloads=every, accept_tight=True), offload))
+    return attempts
+
+
+def _patience(count: int) -> Time:
+    return next(time for most, time in PATIENCE if count <= most)
+
+
+def _pick(result: SearchResult) -> tuple[int | None, bool]:
+    """(the position to start with or None when nothing fits, whether it meets the bounds or ends in reasonable time)."""
+    if not len(result):
+        return None, False
+    time, cost = result.columns["training_time"], result.price_of_run()
+    if result.inputs.deadline is not None or result.inputs.budget is not None:
+        allowed = np.flatnonzero(result.allowed())
+        if len(allowed):
+            count = int(result.count[allowed].min()) if result.inputs.budget is None else None
+            here = allowed if count is None else allowed[result.count[allowed] == count]
+            return _cheapest(result, here, cost), True
+        return int(np.argmin(time.magnitude)), False
+    for count in np.unique(result.count):
+        here = np.flatnonzero(result.count == count)
+        here = here[time[here] <= _patience(int(count))]
+        if len(here):
+            return _cheapest(result, here, cost), True
+    return int(np.argmin(time.magnitude)), False
+
+
+def _cheapest(result: SearchResult, here: np.ndarray, cost: np.ndarray) -> int:
+    """Of the cards that do: the cheapest by the hour whose run costs little more than the cheapest run.
+
+    Several cards that train all weights should have NVLink among them, where any such card does.
+    """
+    several = result.count[here] > 1
+    if several.all() and result.inputs.training.method == "full":
+        linked = np.array([not result.cards.gpus[card].scale_up.startswith("PCIe") for card in result.card[here]])
+        here = here[linked] if linked.any() else here
+    like = here[cost[here] <= LIKE[int(several.all())] * cost[here].min()]
+    hourly = cost[like] / result.columns["training_time"][like].m_as("h")
+    return int(like[np.lexsort((cost[like], hourly))[0]])
+
+
+def _nothing_fits(inputs: SearchInputs) -> ClusterEstimate:
+    """The layout that needs least memory on the card with most, said not to fit."""
+    every = ("none", "optimizer", "optimizer_and_parameters")
+    result = search_cluster(replace(inputs, offloads=every, model_parallel="always"))
+    gpu = max(result.cards.gpus, key=lambda card: card.capacity.m_as("GiB / GPU"))
+    layout = Layout(sequence_length=inputs.sequence_length) if result.smallest is None else result.layouts.one(result.smallest)
+    least = "?" if result.least is None else f"{result.least.m_as('GiB / GPU'):.1f}"
+    room = f"{gpu.capacity.m_as('GiB / GPU'):.1f}"
+    text = {
+        "en": f"Nothing tried fits: the smallest layout needs {least} GiB per GPU, {gpu.name} has {room}.",
+        "zh": f"所有布局都放不下：最省显存的布局每卡需 {least} GiB，{gpu.name} 只有 {room} GiB。",
+    }
+    return assess(inputs, gpu.name, layout, (text,))
+
+
+def assess(inputs: SearchInputs, gpu_name: str, layout: Layout, reasons: tuple[Text, ...] = ()) -> ClusterEstimate:
+    """One layout on one card, by the same estimates a single plan uses."""
+    gpu = catalog.gpu(gpu_name)
+    scale_out = inputs.scale_out or usual_scale_out(gpu)
+    estimate = estimate_throughput(
+        ThroughputInputs(
+            architecture=inputs.architecture,
+            training=inputs.training,
+            layout=layout,
+            accelerator=accelerator_of(gpu, inputs.training),
+            fabric=fabric_of(gpu, scale_out, inputs.gpus_per_node),
+        )
+    )
+    memory = estimate_memory(
+        MemoryInputs(architecture=inputs.architecture, training=inputs.training, layout=layout, capacity=gpu.capacity)
+    )
+    time = (inputs.tokens / estimate.tokens_per_second).to("h")
+    hours = time * Q(layout.gpus, unit("GPU"))
+    price = _price(inputs, gpu.name)
+    return ClusterEstimate(
+        gpu=gpu.name,
+        gpus=int(layout.gpus),
+        nodes=int(layout.nodes),
+        layout=layout,
+        step_time=estimate.step_time,
+        tokens_per_second_per_gpu=estimate.tokens_per_second_per_gpu,
+        tokens_per_second=estimate.tokens_per_second,
+        mfu=estimate.mfu,
+        hfu=estimate.hfu,
+        communication_share=estimate.communication_share,
+        training_time=time,
+        gpu_hours=hours,
+        low=time * (estimate.low / estimate.step_time),
+        high=time * (estimate.high / estimate.step_time),
+        cost=None if price is None else hours * price,
+        verdict=memory.verdict,
+        scale_out=scale_out if layout.nodes > 1 else "",
+        reasons=reasons,
+    )
+
+
+def _price(inputs: SearchInputs, name: str) -> Quantity | None:
+    if inputs.prices is None:
+        return usual_price(name)
+    names = inputs.gpus or tuple(gpu.name for gpu in catalog.gpus())
+    listed = np.broadcast_to(inputs.prices.magnitude, len(names))
+    found = [price for one, price in zip(names, listed, strict=True) if catalog.gpu(one).name == name and np.isfinite(price)]
+    return Q(float(found[0]), inputs.prices.units) if found else None
