@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.network.advice import advise_network
 from advisor.network.collectives import bus_bandwidth, collective_time
 from advisor.network.communication import (
     CommunicationEstimate,
@@ -21,6 +22,7 @@ __all__ = [
     "FabricRung",
     "LeafSpine",
     "Requirement",
+    "advise_network",
     "bus_bandwidth",
     "cheapest_fabric",
     "collective_time",

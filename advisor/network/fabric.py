@@ -39,6 +39,7 @@ class Fabric(Record):
     scale_up_small_group: loss of groups below 8 ranks, times (1/n - 1/8); negative where a small group is faster.
     scale_up_all_to_all: all-to-all bandwidth over that of the ring.
     bridge_gpus, bridge_bandwidth: cards that a bridge joins beside the node's PCIe (1 without), and their bus bandwidth.
+    peer_access: whether cards reach each other's memory, or copy through that of the host.
     scale_out_bandwidth: large-message bus bandwidth of a whole node (all its ports) between nodes; zero without a network.
     scale_out_latency, scale_out_hop, scale_out_ramp: one level of the tree, one step of the ring, square-root term.
     gpus_per_node: GPUs joined by the scale-up link (72 in an NVL72 rack). nics_per_node: ports per such node.
@@ -58,6 +59,7 @@ class Fabric(Record):
     scale_up_all_to_all: Fraction = _ONE
     bridge_gpus: Integer = 1
     bridge_bandwidth: BandwidthPerGPU | None = None
+    peer_access: Any = True
     scale_out_bandwidth: BandwidthPerNode
     scale_out_latency: Time
     scale_out_hop: Time = _NO_TIME
@@ -150,6 +152,7 @@ def _scale_up(gpu: Any, gpus_per_node: Any, scale_up: str | None = None, kind: s
         "scale_up_reduction_ramp": constant(f"{name}.reduction_ramp"),
         "scale_up_small_group": constant(f"{name}.small_group"),
         "scale_up_all_to_all": constant(f"{name}.all_to_all"),
+        "peer_access": name != "pcie_host",
         "bridge_gpus": bridge_gpus if bridge is not None else 1,
         "bridge_bandwidth": bridge,
         "gpus_per_node": np.maximum(gpus_per_node, int(domain)) if domain > 1 else gpus_per_node,
