@@ -18,7 +18,8 @@ from advisor.budget.caveats import caveats_of
 from advisor.budget.lines import TERMS, given_or, value
 from advisor.budget.money import exchange_rate
 from advisor.budget.offers import Offer, is_stale
-from advisor.budget.records import Alternative, BudgetInputs, Job
+from advisor.budget.prices import Need
+from advisor.budget.records import Alternative, BudgetInputs
 from advisor.budget.spot import SpotInputs, expected_times
 from advisor.units import Q, Quantity, unit
 
@@ -44,36 +45,28 @@ def interruption_rate(offer: Offer, given: Quantity | None = None) -> Quantity:
     return Q(known_rate(offer.provider, offer.gpu), unit("1 / h")) if given is None else given
 
 
-def peak_rate(gpu: str) -> Quantity | None:
-    """The card's measured (else listed) dense bf16 rate, or its fp16 rate."""
-    card = catalog.gpu(gpu)
-    return card.measured_bf16 or card.bf16 or card.fp16
+@functools.lru_cache(maxsize=1)
+def peak_rates() -> dict[str, float]:
+    """Listed dense bf16 (else fp16) rate of each card that has one, TFLOP/s of a GPU."""
+    rated = {card.name: card.bf16 or card.fp16 for card in catalog.gpus()}
+    return {name: float(rate.m_as(unit("TFLOP / s / GPU"))) for name, rate in rated.items() if rate is not None}
 
 
-def planned_jobs(inputs: BudgetInputs) -> dict[str, Job]:
-    """The job on each card it was planned on; other cards with enough memory get it scaled by peak rate, and say so."""
-    jobs = {one.gpu: one for one in (*inputs.other_jobs, inputs.job)}
-    base = inputs.job
-    rate = peak_rate(base.gpu)
-    if rate is None or base.memory is None:
-        return jobs
-    for card in catalog.gpus():
-        other = card.measured_bf16 or card.bf16
-        if card.name in jobs or other is None or card.capacity is None:
-            continue
-        factor = (rate / other).to("").magnitude
-        scaled = {
-            name: None if getattr(base, name) is None else getattr(base, name) * factor
-            for name in ("training_time", "training_time_low", "training_time_high")
-        }
-        jobs[card.name] = dataclasses.replace(base, gpu=card.name, basis="scaled", **scaled)
+def planned_jobs(inputs: BudgetInputs) -> dict[str, Need]:
+    """The job on each card it was planned on; where its memory is known, other cards get it scaled by peak rate."""
+    jobs = {one.gpu: prices.need_of(one) for one in (*inputs.other_jobs, inputs.job)}
+    base, rates = jobs[inputs.job.gpu], peak_rates()
+    if base.memory is not None and base.gpu in rates:
+        for name, rate in rates.items():
+            if name not in jobs:
+                jobs[name] = prices.on_card(base, name, rates[base.gpu] / rate)
     return jobs
 
 
 class Costs(NamedTuple):
     """Offers side by side: cost in the budget's currency, finish in h, rented instances, price of an instance-hour."""
 
-    found: list[tuple[Offer, Job, dict | None]]
+    found: list[tuple[Offer, Need, dict | None]]
     cost: np.ndarray
     finish: np.ndarray
     machines: np.ndarray
@@ -86,19 +79,18 @@ def compare_offers(
     """Every offer of every planned card, cheapest first, then those refused with the reason.
 
     shares: over the final run's hours: "experiments", "lost" (on demand) and "idle", as the chosen budget has them.
-    Labels: chosen, cheapest, fastest, best_value (least cost x finish time), and cheapest of each kind of provider; "hybrid" is the
-    cheapest specialist cloud with the data kept at a large cloud, its egress added.
+    Labels: chosen, cheapest, fastest, best_value (least cost x finish time), cheapest of each kind of provider; "hybrid" is
+    the cheapest specialist cloud with the data kept at a large cloud, its egress added.
     """
     jobs = planned_jobs(inputs)
     rate = inputs.exchange_rate
     currency = inputs.purchase.currency
-    needs = {name: prices.need_of(job) for name, job in jobs.items()}
     able, refused = [], []
     for offer in offers if chosen in offers else (chosen, *offers):
         job = jobs.get(offer.gpu)
         if job is None:
             continue
-        why = prices.shortfall(offer, job, needs[offer.gpu])
+        why = prices.shortfall(offer, job)
         if why is None and offer.currency != currency and rate is None:
             why = texts.both(
                 f"Its price is in {offer.currency}: an exchange rate with its date is needed.",
@@ -124,7 +116,7 @@ def costs_of(inputs: BudgetInputs, found: list[tuple], shares: dict[str, float],
         return Costs([], *(np.zeros(0) for _ in range(4)))
     hour, per_hour = unit("h"), unit("1 / h")
     currency, recovery = inputs.purchase.currency, inputs.recovery
-    hours = np.array([job.training_time.m_as(hour) for _, job, _ in found])  # h
+    hours = np.array([job.hours for _, job, _ in found])  # h
     machines = np.array([prices.instances_for(offer, job) for offer, job, _ in found], dtype=float)
     physical = np.array([prices.machines_for(offer, job) for offer, job, _ in found], dtype=float)
     price = np.array([prices.hourly_in(offer, currency, rate) for offer, _, _ in found])  # currency/h
@@ -149,7 +141,8 @@ def costs_of(inputs: BudgetInputs, found: list[tuple], shares: dict[str, float],
     runs = hours * (1 + shares["experiments"])
     used = runs + runs * shares["idle"] + lost
     minimum = np.array([offer.minimum_hours for offer, _, _ in found])
-    terms = np.array([TERMS[offer.mode].m_as(hour) if offer.mode in TERMS else 0.0 for offer, _, _ in found])  # h
+    term_hours = {mode: term.m_as(hour) for mode, term in TERMS.items()}  # h
+    terms = np.array([term_hours.get(offer.mode, 0.0) for offer, _, _ in found])  # h
     whole_terms = np.where(minimum > 0, np.ceil(used / np.where(minimum > 0, minimum, 1) - 1e-9) * minimum, used)
     unused = np.maximum(np.maximum(whole_terms, terms) - used, 0.0) * (1 - float(inputs.purchase.other_use.m_as("")))
     setup = given_or(inputs.setup_time, "setup_time").m_as(hour)  # h

@@ -12,11 +12,12 @@ from advisor.budget import texts
 from advisor.budget.lines import TERMS
 from advisor.budget.money import BudgetError
 from advisor.budget.offers import Offer, is_stale, providers
+from advisor.budget.prices import Need
 from advisor.budget.records import Job
 from advisor.units import Fraction, Q, Record
 
 
-def caveats_of(offer: Offer, job: Job, day: str) -> tuple[dict[str, str], ...]:
+def caveats_of(offer: Offer, job: Job | Need, day: str) -> tuple[dict[str, str], ...]:
     """What to know before choosing this offer, beside its price."""
     said = []
     row = providers().get(offer.provider, {})

@@ -39,7 +39,7 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
     spot = purchase.spot_analysis(inputs, offer)
 
     trail = Trail()
-    ledger = Ledger(inputs=inputs, currency=currency, trail=trail, drafts=[], drivers={})
+    ledger = Ledger(inputs=inputs, currency=currency, provider=offer.provider, trail=trail, drafts=[], drivers={})
     main_drivers(ledger, inputs, used, offer, spot)
     failed = (job.training_time * shares["lost"]).to(hour)
     paid = machine_lines(

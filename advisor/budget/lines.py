@@ -14,6 +14,7 @@ from advisor.budget import texts
 from advisor.budget.interval import Driver
 from advisor.budget.money import convert
 from advisor.budget.records import BudgetInputs, Tier
+from advisor.budget.storage_fees import OWN_LIST, capacity_price, fee
 from advisor.trail import Trail
 from advisor.units import Q, Quantity, maximum, unit
 
@@ -61,6 +62,7 @@ class Ledger:
 
     inputs: BudgetInputs
     currency: str
+    provider: str
     trail: Trail
     drafts: list[Draft]
     drivers: dict[str, Driver]
@@ -204,15 +206,15 @@ def machine_lines(
     return term
 
 
-def tier_price(ledger: Ledger, tier: Tier) -> tuple[Quantity, str]:
-    """Price per bytes and month of a tier in the budget's currency, with its source."""
+def tier_price(ledger: Ledger, tier: Tier) -> tuple[Quantity, str, str]:
+    """Price per bytes and month of a tier in the budget's currency, its source, and the driver it moves with."""
     if tier.storage_class == "local-nvme":
-        return Q(0.0, unit(f"{ledger.currency} / GB / month")), ""
+        return Q(0.0, unit(f"{ledger.currency} / GB / month")), "", ledger.driver(Driver("included", 1.0, 1.0))
+    rate, day = ledger.inputs.exchange_rate, ledger.inputs.purchase.day
     if tier.price is not None:
-        return convert(tier.price, ledger.currency, ledger.inputs.exchange_rate), tier.source
-    key = f"budget.storage_{tier.storage_class.replace('-', '_')}_{ledger.currency.lower()}"
-    row = catalog.constant_row(key)
-    return catalog.constant(key), row["source"]
+        return convert(tier.price, ledger.currency, rate), tier.source, ledger.driver(Driver("storage_price", *OWN_LIST))
+    price, source, driver = capacity_price(ledger.provider, tier.storage_class, ledger.currency, rate, day)
+    return price, source, ledger.driver(driver)
 
 
 def storage_lines(ledger: Ledger, calendar: Quantity) -> None:
@@ -226,13 +228,12 @@ def storage_lines(ledger: Ledger, calendar: Quantity) -> None:
             Driver.of("retention", during + float(row["value"]), during + float(row["low"]), during + float(row["high"]))
         )
     drivers = ("retention",) if inputs.retention_after is None else ()
-    ledger.driver(Driver("storage_price", 0.9, 1.2))
     for tier in inputs.tiers:
-        price, source = tier_price(ledger, tier)
+        price, source, moves = tier_price(ledger, tier)
         kept = after if tier.after else after * 0
         name = texts.of(texts.LINES, "storage")
         name = texts.both(f"{name['en']}: {tier.role}", f"{name['zh']}：{tier.role}")
-        moved = ("storage_price", *(drivers if tier.after else ()))
+        moved = (moves, *(drivers if tier.after else ()))
         ledger.line(
             "storage",
             "maximum(capacity, minimum) * price * (during + after)",
@@ -246,26 +247,30 @@ def storage_lines(ledger: Ledger, calendar: Quantity) -> None:
             during=calendar,
             after=kept,
         )
+    asked = (ledger.currency, inputs.exchange_rate, inputs.purchase.day)
     if inputs.requests_write.magnitude or inputs.requests_read.magnitude:
+        put, _, _ = fee(ledger.provider, "put_price", *asked)
+        read, source, driver = fee(ledger.provider, "get_price", *asked)
         ledger.line(
             "requests",
             "writes * write_price + reads * read_price",
-            "cloudprice-2026-2",
-            (ledger.local_driver("request_price", "get_price"),),
+            source,
+            (ledger.driver(driver),),
             writes=inputs.requests_write,
             reads=inputs.requests_read,
-            write_price=ledger.local("put_price"),
-            read_price=ledger.local("get_price"),
+            write_price=put,
+            read_price=read,
         )
     if inputs.egress.magnitude:
+        price, source, driver = fee(ledger.provider, "egress_price", *asked)
         ledger.line(
             "egress",
             "bytes * price",
-            "cloudprice-2026-2",
-            (ledger.local_driver("egress_price", "egress_price"),),
+            source,
+            (ledger.driver(driver),),
             switch="egress = 0 or off: egress",
             bytes=inputs.egress,
-            price=ledger.local("egress_price"),
+            price=price,
         )
     if inputs.cross_region.magnitude:
         ledger.line(

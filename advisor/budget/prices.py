@@ -42,7 +42,7 @@ def second_choice(offer: Offer, day: str) -> bool:
     return unsure or offer.kind in ("marketplace", "serverless", "lease")
 
 
-def instances_for(offer: Offer, job: Job) -> int:
+def instances_for(offer: Offer, job: Job | Need) -> int:
     """Machines to rent: whole ones. Cards sold singly are counted as cards."""
     if offer.by_card:
         return job.gpus
@@ -51,56 +51,80 @@ def instances_for(offer: Offer, job: Job) -> int:
     return -(-job.nodes // (offer.gpus // job.per_node))
 
 
-def machines_for(offer: Offer, job: Job) -> int:
+def machines_for(offer: Offer, job: Job | Need) -> int:
     """Physical machines behind an offer: as many as are rented, or those of the layout where cards are sold singly."""
     return job.nodes if offer.by_card else instances_for(offer, job)
 
 
 class Need(NamedTuple):
-    """What a job needs of a machine, in plain numbers: memory and capacity in GiB of a GPU, network in GB/s of a machine."""
+    """What a job needs of a machine, in plain numbers made once for hundreds of offers: hours in h, memory and the card's
+    capacity in GiB of a GPU, network in GB/s of a machine, usable share of a line rate."""
 
+    gpu: str
+    gpus: int
+    per_node: int
+    nodes: int
+    hours: float
+    basis: str
     memory: float | None
     capacity: float
     network: float | None
     usable: float
 
 
+@functools.lru_cache(maxsize=1)
+def _capacities() -> dict[str, float]:
+    return {card.name: float(card.capacity.m_as(unit("GiB / GPU"))) for card in catalog.gpus()}
+
+
 def need_of(job: Job) -> Need:
-    """The plain numbers of a job, made once for hundreds of offers."""
-    gib, rate = unit("GiB / GPU"), unit("GB / s / node")
+    """The plain numbers of a job."""
     return Need(
-        memory=None if job.memory is None else float(job.memory.m_as(gib)),
-        capacity=float(catalog.gpu(job.gpu).capacity.m_as(gib)),
-        network=None if job.scale_out is None else float(job.scale_out.m_as(rate)),
+        gpu=job.gpu,
+        gpus=job.gpus,
+        per_node=job.per_node,
+        nodes=job.nodes,
+        hours=float(job.training_time.m_as(unit("h"))),
+        basis=job.basis,
+        memory=None if job.memory is None else float(job.memory.m_as(unit("GiB / GPU"))),
+        capacity=_capacities()[job.gpu],
+        network=None if job.scale_out is None else float(job.scale_out.m_as(unit("GB / s / node"))),
         usable=float(catalog.constant("budget.network_usable").magnitude),
     )
 
 
-def shortfall(offer: Offer, job: Job, need: Need | None = None) -> dict[str, str] | None:
+def on_card(need: Need, gpu: str, factor: float) -> Need:
+    """The same job on another card, its time scaled by `factor`."""
+    return need._replace(gpu=gpu, hours=need.hours * factor, basis="scaled", capacity=_capacities()[gpu])
+
+
+def shortfall(offer: Offer, job: Job | Need) -> dict[str, str] | None:
     """Why this offer cannot run the job, or None. Price plays no part.
 
     Checked: the card itself, its memory, the cards in one machine, and the network between machines (bus bandwidth is
     reckoned as `budget.network_usable` of the line rate).
     """
-    need = need or need_of(job)
-    if offer.gpu != job.gpu:
-        return _both(f"The job is planned on {job.gpu}, this has {offer.gpu}.", f"方案按 {job.gpu} 规划，此处为 {offer.gpu}。")
+    need = need_of(job) if isinstance(job, Job) else job
+    if offer.gpu != need.gpu:
+        return _both(
+            f"The job is planned on {need.gpu}, this has {offer.gpu}.", f"方案按 {need.gpu} 规划，此处为 {offer.gpu}。"
+        )
     if need.memory is not None and need.capacity < need.memory:
         return _both(
             f"{offer.gpu} has {need.capacity:.1f} GiB of memory and the job needs {need.memory:.1f} GiB on each GPU.",
             f"{offer.gpu} 显存 {need.capacity:.1f} GiB，任务每卡需要 {need.memory:.1f} GiB。",
         )
-    if not offer.by_card and offer.gpus < job.per_node:
+    if not offer.by_card and offer.gpus < need.per_node:
         return _both(
-            f"It has {offer.gpus} GPU(s) in a machine and the layout needs {job.per_node} together.",
-            f"单机 {offer.gpus} 卡，布局要求单机 {job.per_node} 卡。",
+            f"It has {offer.gpus} GPU(s) in a machine and the layout needs {need.per_node} together.",
+            f"单机 {offer.gpus} 卡，布局要求单机 {need.per_node} 卡。",
         )
-    if offer.by_card and job.nodes > 1:
+    if offer.by_card and need.nodes > 1:
         return _both(
             "Cards are sold singly: nothing is promised about the network between machines.",
             "按单卡出售，不保证机间网络。",
         )
-    if need.network is not None and instances_for(offer, job) > 1 and not offer.by_card:
+    if need.network is not None and instances_for(offer, need) > 1 and not offer.by_card:
         if np.isnan(offer.network_rate):
             return _both(
                 f"Its network is not stated and the job needs {need.network:.3g} GB/s per machine: ask for it.",
@@ -168,9 +192,9 @@ def choose_offer(
     if not wanted:
         raise BudgetError(f"No {mode} price of {job.gpu} is known on {day}: give your own quote.")
     need = need_of(job)
-    able = [offer for offer in wanted if shortfall(offer, job, need) is None]
+    able = [offer for offer in wanted if shortfall(offer, need) is None]
     if not able:
-        raise BudgetError(f"No {mode} offer of {job.gpu} can run the job: {shortfall(wanted[0], job, need)['en']}")
+        raise BudgetError(f"No {mode} offer of {job.gpu} can run the job: {shortfall(wanted[0], need)['en']}")
     if rate is None and all(offer.currency != currency for offer in able):
         raise BudgetError(
             f"The price of {able[0].provider} is in {able[0].currency} and the budget in {currency}: "

@@ -89,7 +89,7 @@ class Tier(Record):
     """
 
     role: str
-    storage_class: str
+    storage_class: Literal["object", "parallel-fs", "nas", "block", "archive", "local-nvme"]
     capacity: Bytes
     price: MoneyPerBytesTime | None = None
     minimum: Bytes = ZERO_BYTES

@@ -27,7 +27,8 @@ DRIVERS = {
     "idle": ("idle hours", "空转时间"),
     "retention": ("how long data are kept", "数据保留时长"),
     "storage_price": ("storage price", "存储单价"),
-    "request_price": ("request price", "请求单价"),
+    "get_price": ("request price", "请求单价"),
+    "region_price": ("price between regions", "跨地域流量单价"),
     "egress_price": ("egress price", "流量单价"),
     "preprocessing": ("preprocessing speed", "预处理速度"),
     "stopped": ("how long stopped machines stay", "停机资源保留时长"),
@@ -54,4 +55,4 @@ def both(en: str, zh: str) -> dict[str, str]:
 
 def of(table: dict[str, tuple[str, str]], code: str) -> dict[str, str]:
     """The text of a code, or the code itself."""
-    return both(*table.get(code, (code, code)))
+    return both(*(table.get(code) or table.get(code.split(":")[0]) or (code, code)))

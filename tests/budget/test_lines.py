@@ -159,3 +159,22 @@ def test_impossible_values_are_refused_in_one_sentence(inputs):
         inputs(job={"gpus": 0})
     with pytest.raises(BudgetError, match="must be a date"):
         inputs(purchase={"as_of": "yesterday"})
+
+
+@pytest.mark.parametrize(("provider", "gpu", "price"), [("AWS", "L4", 0.09), ("GCP", "L4", 0.12), ("OCI", "A10", 0.0085)])
+def test_egress_costs_what_the_provider_asks(inputs, provider, gpu, price):
+    # Internet egress a GB as listed in 2026-05: AWS 0.09, Google 0.12, Oracle 0.0085 USD.
+    given = inputs(purchase={"provider": provider}, job={"gpu": gpu, "gpus": 1}, quotes=(), egress=Q(1, "TB"))
+    assert amount(price_plan(given), "egress") == pytest.approx(1000 * price)
+
+
+def test_storage_costs_what_the_provider_asks(inputs):
+    tier = Tier(role="kept", storage_class="object", capacity=Q(1, "TB"))
+    given = inputs(purchase={"provider": "AWS"}, job={"gpu": "L4", "gpus": 1}, quotes=(), tiers=(tier,))
+    estimate = price_plan(given)
+    line = next(line for line in estimate.lines if line.code == "storage:kept")
+    # S3 Standard, us-east-1: 0.023 USD a GB and month, for the calendar and the month after.
+    assert line.amount.m_as("USD") == pytest.approx(23 * (estimate.finish_time.m_as("month") + 1))
+    assert line.source in catalog.sources()
+    with pytest.raises(UnitError, match=r"Tier\.storage_class must be one of object"):
+        Tier(role="kept", storage_class="tape", capacity=Q(1, "TB"))
