@@ -6,15 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from advisor.architecture.build import (
-    Decoder,
-    add_attention,
-    add_experts,
-    add_feed_forward,
-    count_windows,
-    decides,
-    window_layers,
-)
+from advisor.architecture.build import add_attention, add_experts, add_feed_forward, count_windows, window_layers
+from advisor.architecture.decoder import Decoder, decides
 from advisor.architecture.mixers import MIXERS
 from advisor.architecture.parts import Attention
 from advisor.architecture.records import ArchitectureError
@@ -40,7 +33,11 @@ def layer_kinds(decoder: Decoder) -> list[str]:
     elif kind == "kimi_linear":
         own = config.value("linear_attn_config")
         listed = own.get("full_attn_layers") if isinstance(own, dict) else None
-        full = [one - 1 for one in listed] if listed else [one for one in range(1, layers) if one % 4 == 0]
+        full = (
+            [one - 1 for one in listed if isinstance(one, int)]
+            if isinstance(listed, list)
+            else [one for one in range(1, layers) if one % 4 == 0]
+        )
     elif kind == "minimax":
         listed = config.sequence("attn_type_list")
         full = [i for i, one in enumerate(listed) if one == 1] if listed else range(0, layers, 2)

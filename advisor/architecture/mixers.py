@@ -3,8 +3,8 @@ convolutions and RG-LRU. Each adds its matrices and vectors to `layers` layers a
 
 from __future__ import annotations
 
-from advisor.architecture.build import Decoder
 from advisor.architecture.config import Config
+from advisor.architecture.decoder import Decoder
 
 #: Model types for which PEFT refuses adapters on the mixers' output projection (peft 0.21, tuners_utils).
 REFUSED = frozenset(["mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h"])

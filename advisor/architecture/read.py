@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.architecture.build import build_common, finish, start
+from advisor.architecture.build import build_common
 from advisor.architecture.config import ALIASES, Config, model_types
+from advisor.architecture.decoder import finish, start
 from advisor.architecture.families import FAMILIES, LLAMA, SAME, Experts, Family
 from advisor.architecture.hybrids import HYBRIDS
 from advisor.architecture.records import Architecture, ArchitectureError

@@ -7,8 +7,9 @@ import math
 import re
 from itertools import pairwise
 
-from advisor.architecture.build import build_common, finish, start
+from advisor.architecture.build import build_common
 from advisor.architecture.config import Config
+from advisor.architecture.decoder import finish, start
 from advisor.architecture.families import LLAMA
 from advisor.architecture.records import Architecture, ArchitectureError
 

@@ -6,16 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.architecture.build import (
-    Decoder,
     add_attention,
     add_experts,
     add_feed_forward,
     build_common,
     count_windows,
-    decides,
     window_layers,
 )
 from advisor.architecture.config import Config
+from advisor.architecture.decoder import Decoder, decides
 from advisor.architecture.parts import Attention
 
 
