@@ -222,7 +222,8 @@ def measure_volumes(
         message=Q(expert_message, byte),
     )
 
-    pipeline_message = tensor_message / shared
+    scattered = t if training.framework == "megatron" else shared  # Narayanan et al. 2021, section 4.1: scatter, then gather
+    pipeline_message = tensor_message / scattered
     sends = 2.0 * passes * sizes.chunks * (p > 1)
     totals["pipeline_volume"] = trail.step(
         "pipeline_volume", "sends * message", "narayanan-2021", sends=sends, message=Q(pipeline_message, byte)
