@@ -23,6 +23,8 @@ def caveats_of(offer: Offer, job: Job | Need, day: str) -> tuple[dict[str, str],
     row = providers().get(offer.provider, {})
     if is_stale(offer.as_of, day):
         said.append(texts.both(f"Price of {offer.as_of}: ask again.", f"价格日期 {offer.as_of}，请重新询价。"))
+    if job.nodes > 1 and offer.origin == "quote" and offer.network_rate != offer.network_rate:
+        said.append(texts.both("Your quote states no network between machines: ask.", "报价未注明机间网络，请询问。"))
     if job.nodes > 1 and offer.rdma in ("", "none"):
         said.append(texts.both("No RDMA is stated between machines.", "未标明机间 RDMA。"))
     if not any(name == row.get("storage_provider") for name in _parallel_providers()):

@@ -16,7 +16,7 @@ from advisor import catalog
 from advisor.budget.lines import value
 from advisor.budget.money import BudgetError, ExchangeRate, convert, currency_of, exchange_rate
 from advisor.trail import Step, Trail
-from advisor.units import Fraction, Money, MoneyPerGPUTime, MoneyPerTime, Power, Q, Quantity, Record, Time, maximum, unit
+from advisor.units import Fraction, Money, MoneyPerGPUTime, MoneyPerTime, Power, Q, Quantity, Record, Time, unit
 
 #: Inputs whose range is tried one by one, with the constant that holds it; the currency's own where it ends in "_".
 SENSITIVE = {
@@ -365,6 +365,15 @@ def server_price(gpu: str, currency: str, rate: ExchangeRate | None = None, gpus
 
 
 def server_power(gpu: str, gpus: int = 8) -> Quantity:
-    """Nameplate power of a server: its cards and the rest of the machine (`budget.host_power_share` of the cards)."""
-    card = catalog.gpu(gpu).power
-    return maximum(card, Q(0.0, unit("kW"))) * gpus * (1 + value("host_power_share"))
+    """Nameplate power of a server: a stated eight-card server of this card in proportion, else its cards and
+    `budget.host_power_share` of them for the rest of the machine."""
+    for row in catalog.ownership():
+        if (
+            row.category == "power"
+            and row.gpu == gpu
+            and row.value is not None
+            and row.value.check("[energy] / [time] / [node]")
+        ):
+            return (row.value * Q(gpus / 8, unit("node"))).to("kW")
+    card = catalog.gpu(gpu).power or value("card_power")
+    return card * gpus * (1 + value("host_power_share"))

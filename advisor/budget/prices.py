@@ -119,12 +119,14 @@ def shortfall(offer: Offer, job: Job | Need) -> dict[str, str] | None:
             f"It has {offer.gpus} GPU(s) in a machine and the layout needs {need.per_node} together.",
             f"单机 {offer.gpus} 卡，布局要求单机 {need.per_node} 卡。",
         )
-    if offer.by_card and need.nodes > 1:
+    # What the user was quoted they know better than the data: only a network they state can be too slow.
+    theirs = offer.origin == "quote"
+    if offer.by_card and need.nodes > 1 and not theirs:
         return _both(
             "Cards are sold singly: nothing is promised about the network between machines.",
             "按单卡出售，不保证机间网络。",
         )
-    if need.network is not None and instances_for(offer, need) > 1 and not offer.by_card:
+    if need.network is not None and machines_for(offer, need) > 1 and not (theirs and np.isnan(offer.network_rate)):
         if np.isnan(offer.network_rate):
             return _both(
                 f"Its network is not stated and the job needs {need.network:.3g} GB/s per machine: ask for it.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -61,6 +62,8 @@ def fetch_items(providers: Sequence[str] | None = None) -> list[Any]:
         raise RefreshError(
             "gpuhunt is not installed: install the extra with `pip install advisor[prices]`, then try again."
         ) from None
+    # Its own account of a failure is a page long: one sentence of ours stands for it.
+    logging.getLogger("gpuhunt").setLevel(logging.CRITICAL)
     try:
         source = gpuhunt.Catalog(balance_resources=False)
         return list(source.query(provider=list(providers) if providers else None, min_gpu_count=1))

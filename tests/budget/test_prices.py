@@ -186,3 +186,12 @@ def test_every_offer_is_plausible():
         assert one.gpus >= 1
         assert one.confidence in ("high", "medium", "low")
         assert 0.02 < one.per_gpu.m_as(f"{one.currency} / GPU / h") < 100
+
+
+def test_the_users_quote_for_several_machines():
+    job = {"gpus": 16, "scale_out": Q(100, "GB / s / node")}
+    silent = Quote(gpu="H100", price=Q(2, "USD/h"), per="GPU", as_of=DAY, provider="a friend")
+    assert plan(job, quotes=(silent,), provider="a friend").price.instances == 16
+    slow = Quote(gpu="H100", price=Q(2, "USD/h"), per="GPU", as_of=DAY, provider="a friend", network=Q(100, "Gbit/s"))
+    with pytest.raises(BudgetError, match="needs 100 GB/s per machine"):
+        plan(job, quotes=(slow,), provider="a friend")
