@@ -7,13 +7,12 @@ those values (transformers 5.24.0). Old names are tried beside the new ones, wha
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
-from pathlib import Path
 from typing import Any
 
 from advisor.architecture.records import ArchitectureError
+from advisor.catalog.tables import table
 
 #: Names that one thing has in configuration files, newest first.
 ALIASES = {
@@ -60,17 +59,12 @@ LIMITS = {"num_hidden_layers": 10_000, "num_experts": 100_000, "vocab_size": 100
 LARGEST = 10_000_000
 
 
-@functools.lru_cache(maxsize=1)
+@functools.cache
 def _defaults() -> dict[str, dict[str, Any]]:
-    here = Path(__file__).resolve()
-    for folder in (here.parents[2] / "data", here.parents[1] / "data"):
-        if (folder / "model_type_defaults.csv").exists():
-            with (folder / "model_type_defaults.csv").open(encoding="utf-8", newline="") as file:
-                result: dict[str, dict[str, Any]] = {}
-                for row in csv.DictReader(file):
-                    result.setdefault(row["model_type"], {})[row["key"]] = json.loads(row["value"])
-                return result
-    return {}
+    result: dict[str, dict[str, Any]] = {}
+    for row in table("model_type_defaults.csv"):
+        result.setdefault(row["model_type"], {})[row["key"]] = json.loads(row["value"])
+    return result
 
 
 def model_types() -> tuple[str, ...]:

@@ -15,19 +15,27 @@ from advisor.architecture import Architecture, Matrix
 from advisor.training import Training
 from advisor.units import BytesPerToken, Q, Record, unit
 
-#: Model types whose MLP or norms differ from what `gated_mlp` and `norm` say of them; everything else falls back on those.
-FOUR_NORMS = ("gemma2", "gemma3", "gemma3_text", "glm4", "olmo2", "olmo3")
-FP32_SCALE = ("gemma", "gemma2", "gemma3", "gemma3_text")
-COMPOSED_GELU = ("gpt2", "gpt_bigcode", "codegen", "gptj", "gpt_neo", "phi")
-MEASURED = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox", "opt", "gemma2", "phi3")
+#: Families whose layers differ from "a norm before attention and a norm before the MLP"; all others fall back on that.
+NORMS_BEFORE_AND_AFTER = ("gemma2", "gemma3", "gemma3_text", "glm4", "gemma4", "gemma4_text")
+NORMS_AFTER = ("olmo2", "olmo3")
+ONE_NORM = ("falcon", "phi", "cohere", "cohere2", "gptj", "codegen")
+NORMS_ON_SAME_INPUT = ("gpt_neox",)
+SCALE_IN_FP32 = ("gemma", "gemma2", "gemma3", "gemma3_text")
+COMPOSED_GELU = ("gpt2", "gptj", "codegen", "gpt_neo", "phi", "gpt_bigcode")
+NATIVE_SOFTMAX = ("gpt2", "gptj", "gpt_bigcode")
+RELU = ("opt",)
+FUSED_QKV = ("qkv_proj", "query_key_value", "Wqkv", "qkv")
+OUTPUTS = ("o_proj", "out_proj", "dense", "wo", "attn_out")
+#: Families whose coefficients were read off under autograd; any other falls back on the operations its config names.
+MEASURED = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox", "opt", "gemma2", "gemma3_text", "phi3")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept(Record):
-    """Bytes per token that one stack of layers keeps.
+    """Bytes per token of a stack of layers or of one.
 
     replicated: residual-sized terms, divided by tensor parallelism only with sequence parallelism. sharded: the rest.
-    scores: bytes per token and per token of context (eager attention), divided by tensor parallelism.
+    scores: bytes per token and token of context (eager attention), divided by tensor parallelism.
     """
 
     replicated: BytesPerToken
@@ -35,8 +43,41 @@ class Kept(Record):
     scores: BytesPerToken
 
 
+@dataclass(frozen=True, kw_only=True)
+class LayerTerms(Record):
+    """kept: by all layers together. mlp_working, attention_working: of the largest layer, all that is alive at the worst
+    moment of the backward pass of its MLP and of its attention, kept tensors included. final: norm and input of the head."""
+
+    kept: Kept
+    mlp_working: Kept
+    attention_working: Kept
+    final: BytesPerToken
+    residual: BytesPerToken
+
+
+@dataclass(frozen=True)
+class Share:
+    """Plain bytes per token while they are added up (the table's unit)."""
+
+    replicated: float = 0.0
+    sharded: float = 0.0
+    scores: float = 0.0
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.replicated + other.replicated, self.sharded + other.sharded, self.scores + other.scores)
+
+    def __mul__(self, times: float) -> Share:
+        return Share(self.replicated * times, self.sharded * times, self.scores * times)
+
+    def kept(self) -> Kept:
+        """As quantities."""
+        each = unit("B / token")
+        return Kept(replicated=Q(self.replicated, each), sharded=Q(self.sharded, each), scores=Q(self.scores, each))
+
+
 @functools.lru_cache(maxsize=1)
-def _table() -> dict[str, dict[str, float]]:
+def activation_table() -> dict[str, dict[str, float]]:
+    """Bytes per element: part -> recipe -> value."""
     words = {"part", "per", "source", "explanation"}
     rows = catalog.table("activations.csv")
     return {row["part"]: {key: float(value) for key, value in row.items() if key not in words} for row in rows}
@@ -44,9 +85,8 @@ def _table() -> dict[str, dict[str, float]]:
 
 def recipe_of(training: Training) -> str:
     """The column of the activation table: what is frozen, and in which dtype values pass from layer to layer."""
-    full_width = training.weights in ("fp32", "tf32")
     sharded_cast = training.framework in ("fsdp", "torchtitan", "torchtune", "megatron")
-    autocast = full_width and training.precision != "fp32" and not sharded_cast
+    autocast = training.weights in ("fp32", "tf32") and training.precision != "fp32" and not sharded_cast
     if training.method == "full":
         if training.precision == "fp32":
             return "fp32"
@@ -57,8 +97,7 @@ def recipe_of(training: Training) -> str:
         return "fp32_adapter"
     if autocast:
         return "autocast_adapter"
-    cast = training.lora.dtype == "fp32" and not sharded_cast
-    return "cast_adapter" if cast else "half_adapter"
+    return "cast_adapter" if training.lora.dtype == "fp32" and not sharded_cast else "half_adapter"
 
 
 def kernels_of(training: Training) -> str:
@@ -70,158 +109,255 @@ def kernels_of(training: Training) -> str:
 
 def adapted(matrix: Matrix, training: Training) -> int:
     """How many times the LoRA rank an adapter on this matrix has: 0 for none, 1 for most, 2 on fused gate and up experts."""
-    if training.lora is None or matrix.block in ("embedding", "router"):
+    if training.method == "full" or matrix.block in ("embedding", "router"):
         return 0
     targets = training.lora.targets
     if isinstance(targets, tuple):
-        return int(matrix.name in targets or f"{matrix.block}.{matrix.name}" in targets)
+        return max(matrix.all_linear_rank, 1) if matrix.name in targets else 0
     if targets == "all_linear":
-        return getattr(matrix, "all_linear_rank", int(matrix.linear and matrix.block != "head"))
+        return matrix.all_linear_rank
     if matrix.block != "attention" or not matrix.linear:
         return 0
-    if targets == "attention":
-        return 1
-    return int(
-        matrix.name in ("q_proj", "v_proj", "c_attn", "query_key_value", "qkv_proj", "q_a_proj", "q_b_proj", "kv_b_proj")
-    )
+    values = ("q_proj", "v_proj", "c_attn", "q_a_proj", "q_b_proj", "kv_b_proj", *FUSED_QKV)
+    return int(targets == "attention" or matrix.name in values)
 
 
-@dataclass
-class _Sum:
-    """Adds bytes per token for all layers together (a fitted table: plain bytes per token inside, a quantity outside)."""
+def layer_terms(architecture: Architecture, training: Training) -> LayerTerms:
+    """Bytes per token that layers keep and that a layer's backward pass holds, without recomputation.
 
-    table: dict[str, dict[str, float]]
-    recipe: str
-    replicated: float = 0.0
-    sharded: float = 0.0
-    scores: float = 0.0
+    Source: what autograd keeps in Hugging Face's layers (data/activations.csv); Korthikanti et al. 2022, section 4, for fused
+    kernels. Eager scores count per token of context.
+    """
+    return _Layers(architecture, training).terms()
+
+
+class _Layers:
+    """One architecture under one recipe."""
+
+    def __init__(self, architecture: Architecture, training: Training) -> None:
+        self.architecture, self.training = architecture, training
+        self.recipe, self.kernels = recipe_of(training), kernels_of(training)
+        self.table = activation_table()
+        self.family = architecture.model_type
+        self.full = training.method == "full"
+        self.eager = training.attention == "eager" or (
+            # PyTorch's fused kernels take no fp32 grouped queries: sdpa falls back on the written-out softmax there.
+            self.recipe in ("fp32", "fp32_adapter")
+            and training.attention == "sdpa"
+            and architecture.num_key_value_heads < architecture.num_attention_heads
+        )
 
     def of(self, part: str) -> float:
         return self.table[part][self.recipe]
 
-    def kept(self) -> Kept:
-        per_token = unit("B / token")
-        return Kept(
-            replicated=Q(self.replicated, per_token), sharded=Q(self.sharded, per_token), scores=Q(self.scores, per_token)
+    def terms(self) -> LayerTerms:
+        architecture, each = self.architecture, unit("B / token")
+        moe = architecture.moe_layers
+        dense = architecture.num_layers - moe
+        attention_layers = architecture.full_attention_layers + architecture.sliding_window_layers
+        attention, attention_peak = self._attention()
+        kept = attention * attention_layers + self._mixer() * architecture.mixer_layers
+        mlp_peak = Share()
+        for layers, (mlp, peak) in ((dense, self._dense_mlp()), (moe, self._experts())):
+            if layers:
+                kept = kept + mlp * layers
+                mlp_peak = max(mlp_peak, peak, key=lambda share: share.replicated + share.sharded)
+        gradients = Share(replicated=2 * self.of("residual") * architecture.hidden_size)
+        final = self._norm(self._norm_part(), architecture.hidden_size)
+        trained_head = self.full or any(adapted(m, self.training) for m in architecture.matrices if m.block == "head")
+        final += self.of("linear_input") * architecture.hidden_size if trained_head else 0.0
+        return LayerTerms(
+            kept=kept.kept(),
+            mlp_working=(attention + mlp_peak + gradients).kept(),
+            attention_working=(attention_peak + gradients).kept(),
+            final=Q(final, each),
+            residual=Q(self.of("residual") * architecture.hidden_size, each),
         )
 
+    # -- norms ----------------------------------------------------------------------------------------------------------
 
-def keep_layers(architecture: Architecture, training: Training) -> Kept:
-    """Bytes per token that all layers of the model keep together without recomputation.
+    def _norm_part(self, inner: bool = False) -> str:
+        if self.architecture.norm == "layernorm" or self.kernels != "stock":
+            return "layernorm"
+        if self.family in SCALE_IN_FP32:
+            return "rmsnorm_fp32_scale"
+        return "rmsnorm_inner" if inner else "rmsnorm"
 
-    Source: what autograd keeps in Hugging Face's layers (data/activations.csv), Korthikanti et al. 2022 section 4 for fused
-    kernels. Eager scores count per token of context.
-    """
-    kernels = kernels_of(training)
-    total = _Sum(_table(), recipe_of(training))
-    _add_norms(total, architecture, kernels)
-    _add_attention(total, architecture, training, kernels)
-    _add_mlp(total, architecture, training, kernels)
-    _add_linear_inputs(total, architecture, training, kernels)
-    return total.kept()
+    def _norm(self, part: str, width: float, norms: float = 1.0) -> float:
+        return self.of(part) * width + self.of("norm_statistics") * norms
 
+    def _norms(self, block: str) -> Share:
+        """Norms of the attention or MLP half of a layer."""
+        hidden = self.architecture.hidden_size
+        before, after = self._norm(self._norm_part(), hidden), self._norm(self._norm_part(inner=True), hidden)
+        if self.family in NORMS_BEFORE_AND_AFTER:
+            return Share(replicated=before + after)
+        if self.family in NORMS_AFTER:
+            return Share(replicated=after)
+        shared = self.family in ONE_NORM or (self.family in NORMS_ON_SAME_INPUT and self.recipe != "cast_adapter")
+        return Share() if block == "mlp" and shared else Share(replicated=before)
 
-def _add_norms(total: _Sum, architecture: Architecture, kernels: str) -> None:
-    norms = 4 if architecture.model_type in FOUR_NORMS else 2
-    part = "layernorm" if architecture.norm == "layernorm" or kernels != "stock" else "rmsnorm"
-    if part == "rmsnorm" and architecture.model_type in FP32_SCALE:
-        part = "rmsnorm_fp32_scale"
-    layers, hidden = architecture.num_layers, architecture.hidden_size
-    count = 1 if architecture.model_type in ("gpt_neox", "falcon", "phi", "gptj", "cohere") and norms == 2 else norms
-    total.replicated += layers * (count * total.of(part) * hidden + norms * total.of("norm_statistics"))
-    if architecture.qk_norm:
-        width = architecture.query_size + architecture.key_value_size
-        heads = architecture.num_attention_heads + architecture.num_key_value_heads
-        total.sharded += layers * (total.of(part) * width + total.of("norm_statistics") * heads)
-    if architecture.dropout:
-        total.replicated += layers * 2 * total.of("dropout_mask") * hidden
+    # -- attention ------------------------------------------------------------------------------------------------------
 
+    def _matrices(self, *blocks: str) -> list[Matrix]:
+        return [matrix for matrix in self.architecture.matrices if matrix.block in blocks]
 
-def _attention_widths(architecture: Architecture) -> tuple[float, float, float]:
-    """(query, key, value) widths that the attention kernel sees: latent projections (MLA) are expanded to all heads."""
-    if architecture.kv_lora_rank:
+    def _is_output(self, matrix: Matrix) -> bool:
+        if matrix.name in OUTPUTS:
+            return True
+        return matrix.name == "c_proj" and matrix.block == "attention"
+
+    def _inputs(self, matrices: list[Matrix], skip_outputs: bool = False) -> Share:
+        """Inputs that linears keep for their weight gradient: one for those that share it, or a cast copy each."""
+        total = Share()
+        shared, hidden = bool(self.of("shared_input")), self.architecture.hidden_size
+        seen: set[tuple[str, int]] = set()
+        for matrix in matrices:
+            rank = adapted(matrix, self.training)
+            if not (self.full or rank):
+                continue
+            if rank:
+                total = total + Share(replicated=matrix.active * rank * self.training.lora.rank * self.of("adapter_rank"))
+            if skip_outputs and self._is_output(matrix):
+                continue
+            column = matrix.in_features == hidden and matrix.name not in ("down_proj", "c_proj", "fc2", "dense_4h_to_h")
+            kind = ("residual" if column else matrix.name, matrix.in_features)
+            if shared and kind in seen:
+                continue
+            seen.add(kind)
+            amount = self.of("linear_input") * matrix.in_features * matrix.active
+            total = total + (Share(replicated=amount) if column else Share(sharded=amount))
+        return total
+
+    def _widths(self) -> tuple[float, float, float, float]:
+        """(query, key, value, output) widths that the kernel sees: latent projections (MLA) are expanded to all heads."""
+        architecture = self.architecture
         heads = architecture.num_attention_heads
-        query = heads * architecture.head_dim
-        return query, query, heads * (architecture.v_head_dim or architecture.head_dim)
-    return architecture.query_size, architecture.key_value_size, architecture.key_value_size
+        if architecture.kv_lora_rank:
+            query = heads * architecture.head_dim
+            value = heads * (architecture.v_head_dim or architecture.head_dim)
+            return query, query, value, value
+        key = architecture.key_value_size
+        return architecture.query_size, key, key, architecture.query_size
 
+    def _attention(self) -> tuple[Share, Share]:
+        """(kept, alive at the worst moment of its backward pass) of one attention layer."""
+        architecture = self.architecture
+        matrices = self._matrices("attention")
+        heads, one = architecture.num_attention_heads, self.of("attention_tensor")
+        query, key, value, output = self._widths()
+        before = self._norms("attention") + self._inputs(matrices, skip_outputs=True) + self._inner_norms()
+        if self.kernels == "stock" and any(m.name in FUSED_QKV for m in matrices) and not self._learned_positions():
+            before = before + Share(sharded=one * (query + key))  # the value is a view into the whole fused projection
+        if self.kernels == "stock" and architecture.kv_lora_rank:
+            before = before + Share(sharded=one * self._latent_copies())
+        trained_output = any(self.full or adapted(m, self.training) for m in matrices if self._is_output(m))
+        copy = self.of("attention_output_copy") * output if trained_output and not self.full else 0.0
+        mask = Share(replicated=self.of("dropout_mask") * architecture.hidden_size) if architecture.dropout else Share()
+        if not self.eager:
+            projections = Share(sharded=one * (query + key + value))
+            kernel = Share(sharded=one * output + self.of("attention_statistics") * heads + copy)
+            kept = before + projections + kernel + mask
+            # Gradients of output, query, key and value; fp32 copies where queries and keys are normalized.
+            gradients = one * (2 * output + 2 * query + key + value) + (8 * (query + key) if architecture.qk_norm else 0)
+            return kept, before + projections + kernel + Share(sharded=gradients)
+        grouped = architecture.num_key_value_heads > 1 and not architecture.kv_lora_rank
+        kernel = Share(sharded=one * (query + (2 * query if grouped else key + value)))
+        scores = Share(scores=self._scores() * heads)
+        after = Share(sharded=(one * output if trained_output else 0.0))
+        backward = Share(scores=self.of("scores_backward") * heads)
+        return before + kernel + scores + after + mask, before + kernel + scores + backward
 
-def _add_attention(total: _Sum, architecture: Architecture, training: Training, kernels: str) -> None:
-    layers = architecture.full_attention_layers + architecture.sliding_window_layers
-    heads = architecture.num_attention_heads
-    query, key, value = _attention_widths(architecture)
-    output = heads * (architecture.v_head_dim or architecture.head_dim) if architecture.kv_lora_rank else query
-    one = total.of("attention_tensor")
-    if training.attention == "eager":
-        trained_output = training.method == "full" or any(
-            adapted(m, training) for m in architecture.matrices if m.block == "attention" and _is_output(m)
+    def _learned_positions(self) -> bool:
+        return self.family in ("gpt2", "gpt_bigcode", "mpt", "bloom")
+
+    def _latent_copies(self) -> float:
+        """MLA writes query and key together from their rotary and other parts, and keeps the expanded projection."""
+        architecture = self.architecture
+        heads = architecture.num_attention_heads
+        return heads * (architecture.v_head_dim or architecture.head_dim)
+
+    def _inner_norms(self) -> Share:
+        architecture, total = self.architecture, Share()
+        part = self._norm_part(inner=True)
+        if architecture.qk_norm:
+            width = architecture.query_size + architecture.key_value_size
+            whole = self.family in NORMS_AFTER
+            norms = 2 if whole else architecture.num_attention_heads + architecture.num_key_value_heads
+            total = total + Share(sharded=self._norm(part, width, norms))
+        for rank in (architecture.q_lora_rank, architecture.kv_lora_rank):
+            if rank:
+                total = total + Share(replicated=self._norm(part, rank))
+        return total
+
+    def _scores(self) -> float:
+        scores = self.of("attention_scores_native" if self.family in NATIVE_SOFTMAX else "attention_scores")
+        if self.architecture.logit_softcapping:
+            scores += self.of("attention_softcap")
+        if self.architecture.dropout and self.family in NATIVE_SOFTMAX:
+            scores += self.of("attention_dropout")
+        return scores
+
+    # -- MLP ------------------------------------------------------------------------------------------------------------
+
+    def _values(self) -> tuple[float, float]:
+        """(kept, alive in backward) bytes per unit of intermediate width, without the input of the last linear."""
+        stock = self.kernels == "stock"
+        if self.architecture.gated_mlp:
+            kind = "gated_activation" if stock else "gated_fused"
+            return self.of(kind), self.of("gated_backward" if stock else "gated_fused_backward")
+        if self.family in RELU:
+            return 0.0, self.of("activation_fused_backward")
+        kind = "activation_composed" if stock and self.family in COMPOSED_GELU else "activation_fused"
+        return self.of(kind), self.of(kind + "_backward")
+
+    def _dense_mlp(self) -> tuple[Share, Share]:
+        architecture = self.architecture
+        return self._mlp(self._matrices("mlp"), architecture.intermediate_size, self._norms("mlp"))
+
+    def _mlp(self, matrices: list[Matrix], width: float, norms: Share) -> tuple[Share, Share]:
+        kept, peak = self._values()
+        if self.family in ONE_NORM and self.of("shared_input"):
+            matrices = [m for m in matrices if m.in_features != self.architecture.hidden_size] or matrices
+        inputs = self._inputs(matrices)
+        mask = self.of("dropout_mask") * self.architecture.hidden_size if self.architecture.dropout else 0.0
+        base = norms + Share(replicated=inputs.replicated)
+        if self.family in RELU and not (self.full or any(adapted(m, self.training) for m in matrices)):
+            inputs = Share(sharded=self.of("linear_input") * width)
+        return (
+            norms + inputs + Share(sharded=kept * width) + Share(replicated=mask),
+            base + Share(sharded=max(peak * width, inputs.sharded + kept * width)),
         )
-        total.sharded += layers * one * (query * 2 + output + (output if trained_output else 0))
-        scores = total.of("attention_scores") + (total.of("attention_softcap") if architecture.logit_softcapping else 0)
-        if architecture.dropout:
-            scores += 3 - (4 if architecture.model_type == "gpt2" else 0)
-        elif architecture.model_type == "gpt2":
-            scores -= 4
-        total.scores += layers * scores * heads
-    else:
-        total.sharded += layers * (one * (query + key + value + output) + total.of("attention_statistics") * heads)
-    if kernels == "stock" and architecture.model_type == "opt":
-        total.sharded += layers * one * query
-    if any(adapted(m, training) for m in architecture.matrices if m.block == "attention" and _is_output(m)):
-        total.sharded += layers * total.of("attention_output_copy") * output
 
-
-def _is_output(matrix: Matrix) -> bool:
-    return matrix.name in ("o_proj", "c_proj", "out_proj", "dense", "wo", "attn_c_proj")
-
-
-def _add_mlp(total: _Sum, architecture: Architecture, training: Training, kernels: str) -> None:
-    """Intermediate values of dense MLPs, shared experts and the experts a token passes through."""
-    for width, passes in _mlp_widths(architecture):
-        if architecture.gated_mlp:
-            kept = total.of("gated_activation") * (2 / 3 if kernels != "stock" else 1)
-        elif architecture.model_type == "opt":
-            kept = 0.0
-        else:
-            kept = total.of("activation_fused")
-            if kernels == "stock" and architecture.model_type in COMPOSED_GELU:
-                kept += total.of("activation_composed") - total.of("activation_fused")
-        total.sharded += kept * width * passes
-    if architecture.moe_layers:
-        routed = architecture.moe_layers * architecture.num_experts_per_token
-        total.replicated += routed * total.of("attention_tensor") * architecture.hidden_size
-
-
-def _mlp_widths(architecture: Architecture) -> list[tuple[float, float]]:
-    """[(intermediate width, passes over all layers)] of every kind of MLP in the model."""
-    dense = architecture.num_layers - architecture.moe_layers
-    widths: list[tuple[float, float]] = [(architecture.intermediate_size, dense)] if dense else []
-    if architecture.moe_layers:
-        widths.append((architecture.moe_intermediate_size, architecture.moe_layers * architecture.num_experts_per_token))
+    def _experts(self) -> tuple[Share, Share]:
+        """One mixture-of-experts layer: the experts a token passes through, gathered and weighted, and shared experts."""
+        architecture = self.architecture
+        if not architecture.moe_layers:
+            return Share(), Share()
+        hidden, routed = architecture.hidden_size, architecture.num_experts_per_token
+        kept, peak = self._values()
+        width = architecture.moe_intermediate_size * routed
+        one = self.of("attention_tensor")
+        norms = self._norms("mlp")
+        # Each chosen expert reads a gathered copy of the token and its output is kept to weigh it.
+        routing = Share(replicated=2 * one * hidden * routed + 3 * 4.0 * architecture.num_experts)
+        down = one * width if self.full or any(adapted(m, self.training) for m in self._matrices("expert")) else 0.0
+        total = norms + routing + Share(sharded=kept * width + down)
+        alive = norms + routing + Share(sharded=max(peak * width, kept * width + down))
         if architecture.shared_expert_intermediate_size:
-            widths.append((architecture.shared_expert_intermediate_size, architecture.moe_layers))
-    return widths
+            shared, shared_peak = self._mlp(
+                self._matrices("shared_expert"), architecture.shared_expert_intermediate_size, Share()
+            )
+            total, alive = total + shared, alive + max(shared, shared_peak, key=lambda share: share.sharded)
+        return total, alive
 
+    # -- recurrent mixers -----------------------------------------------------------------------------------------------
 
-def _add_linear_inputs(total: _Sum, architecture: Architecture, training: Training, kernels: str) -> None:
-    """Inputs that linears keep for their weight gradient: one for those that share it, or a cast copy each."""
-    each, shared = total.of("linear_input"), bool(total.of("shared_input"))
-    full = training.method == "full"
-    groups: dict[tuple[str, int], list[float]] = {}
-    for matrix in architecture.matrices:
-        rank = adapted(matrix, training)
-        if matrix.block in ("embedding", "head", "router") or not (full or rank):
-            continue
-        output = matrix.block == "attention" and _is_output(matrix)
-        if rank:
-            total.replicated += matrix.layers * matrix.active * rank * training.lora.rank * total.of("adapter_rank")
-        if output:
-            continue
-        kind = f"{matrix.block}.{'in' if matrix.in_features == architecture.hidden_size else matrix.name}"
-        groups.setdefault((kind, matrix.in_features), []).append(matrix.layers * matrix.active)
-    for (kind, width), passes in groups.items():
-        amount = each * width * (max(passes) if shared else sum(passes))
-        if kind.endswith(".in") or kind.endswith("_a_proj"):
-            total.replicated += amount
-        else:
-            total.sharded += amount
+    def _mixer(self) -> Share:
+        """A linear-attention or state-space layer: inputs and outputs of its projections, and as much again in its scan."""
+        matrices = self._matrices("mixer")
+        if not matrices:
+            return Share()
+        outputs = sum(matrix.out_features for matrix in matrices)
+        values = 2 * self.of("attention_tensor") * outputs
+        return self._norms("attention") + self._inputs(matrices) + Share(sharded=values)

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 from advisor import catalog
 from advisor.architecture import Architecture, Matrix
-from advisor.memory.layers import Kept, adapted, keep_layers, kernels_of, recipe_of
+from advisor.memory.layers import LayerTerms, activation_table, adapted, kernels_of, layer_terms, recipe_of
 from advisor.training import Training
 from advisor.units import Bytes, BytesPerParameter, BytesPerToken, Parameters, Q, Quantity, Record, unit
 
 #: Bytes of one value; a definition, not a measurement. "none" is a part that the recipe does not keep.
 WIDTH = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "int4": 0.5, "nf4": 0.5, "fp4": 0.5, "none": 0}
-HALF = ("bf16", "fp16", "fp8")
+PARTS = ("layer", "expert", "embedding", "head")
 
 
 def width_of(dtype: str) -> Quantity:
@@ -28,9 +27,11 @@ class Parts(Record):
     """Model parts of one architecture under one training recipe; layers and experts are totals over all layers.
 
     *_weights: stored bytes, quantized and adapter weights included. *_trained: parameters with gradients.
-    *_gathered: bytes of the weights as they are computed with (what FSDP and ZeRO-3 gather).
-    largest_layer_gathered: the same for the largest single layer. optimizer_state: bytes per trained parameter of master copy
-    and moments. kept, outside, logit bytes: see the fields' units.
+    gathered_*: bytes of the weights as they are computed with (what FSDP and ZeRO-3 gather); largest_layer: of one layer.
+    largest_linear: the one dequantized matrix that 4-bit weights need. *_copies: 16-bit copies that autocast makes.
+    gradient_width, optimizer_width (master copy and moments on the GPU), paged_width, optimizer_temporary: bytes per trained
+    parameter. logits_kept, logits_peak: bytes per token. embedding_gradient: gradient of a whole embedding matrix, which a
+    tied model makes once more than it keeps.
     """
 
     layer_weights: Bytes
@@ -45,25 +46,22 @@ class Parts(Record):
     gathered_root: Bytes
     largest_layer: Bytes
     largest_linear: Bytes
+    layer_copies: Bytes
+    head_copies: Bytes
     gradient_width: BytesPerParameter
     optimizer_width: BytesPerParameter
     paged_width: BytesPerParameter
     optimizer_temporary: BytesPerParameter
-    kept: Kept
-    outside: BytesPerToken
-    residual: BytesPerToken
+    layers: LayerTerms
     logits_kept: BytesPerToken
     logits_peak: BytesPerToken
-    mlp_extra: BytesPerToken
-    attention_extra: BytesPerToken
-    weight_copies: Bytes
-    head_gradient: Bytes
-    largest_expert_working_set: Bytes
+    embedding_gradient: Bytes
+    layer_gradient: Bytes
 
 
-def _constant(key: str) -> float:
+def plain_constant(key: str) -> float:
     """A plain multiplier of data/constants/memory.csv."""
-    return catalog.constant(f"memory.{key}").m_as("")
+    return float(catalog.constant(f"memory.{key}").m_as(""))
 
 
 @functools.lru_cache(maxsize=256)
@@ -73,169 +71,127 @@ def parts_of(architecture: Architecture, training: Training) -> Parts:
 
 
 class _Counter:
-    """Walks the matrices once and adds up each part."""
+    """Walks the matrices once and adds up each part in plain bytes and parameters."""
 
     def __init__(self, architecture: Architecture, training: Training) -> None:
         self.architecture, self.training = architecture, training
         self.full = training.method == "full"
         self.recipe = recipe_of(training)
-        self.weights = {"layer": 0.0, "expert": 0.0, "embedding": 0.0, "head": 0.0}  # bytes
-        self.trained = {"layer": 0.0, "expert": 0.0, "embedding": 0.0, "head": 0.0}  # parameters
-        self.base = {"layer": 0.0, "expert": 0.0, "embedding": 0.0, "head": 0.0}  # parameters
-        self.adapters = {"layer": 0.0, "expert": 0.0}  # parameters
-        self.linear = 0.0  # parameters of linears computed under autocast
-
-    def parts(self) -> Parts:
-        for matrix in self.architecture.matrices:
+        self.weights = dict.fromkeys(PARTS, 0.0)  # bytes
+        self.trained = dict.fromkeys(PARTS, 0.0)  # parameters
+        self.base = dict.fromkeys(PARTS, 0.0)  # parameters without adapters
+        self.linear = 0.0  # parameters of the layers' linears
+        for matrix in architecture.matrices:
             self._add(matrix)
-        other = self.architecture.other_parameters.m_as("parameter")
+        other = architecture.other_parameters.m_as("parameter")
         self.base["layer"] += other
         self.weights["layer"] += other * self._unquantized_width()
         self.trained["layer"] += other if self.full else 0.0
-        return self._record()
 
     def _unquantized_width(self) -> float:
-        quantization = self.training.quantization
-        if self.training.method == "qlora" and quantization.upcast_unquantized:
-            return 4.0
-        if self.training.method == "qlora" and WIDTH[self.training.weights] < 2:
-            return 2.0
-        return WIDTH[self.training.weights]
-
-    def _add(self, matrix: Matrix) -> None:
-        part = {"embedding": "embedding", "head": "head", "expert": "expert"}.get(matrix.block, "layer")
-        count = matrix.parameters.m_as("parameter")
-        quantized = self.training.method == "qlora" and matrix.linear and matrix.block not in ("embedding", "head")
-        width = self._quantized_width() if quantized else self._unquantized_width()
-        self.base[part] += count
-        self.weights[part] += count * width
-        self.trained[part] += count if self.full else 0.0
-        if matrix.block != "embedding":
-            self.linear += count
-        rank = adapted(matrix, self.training)
-        if rank:
-            each = rank * self.training.lora.rank * (matrix.in_features + matrix.out_features)
-            each += matrix.out_features if self.training.method == "dora" else 0
-            adapters = each * matrix.layers * matrix.copies
-            where_to = "expert" if part == "expert" else "layer" if part == "layer" else part
-            self.adapters[where_to] = self.adapters.get(where_to, 0.0) + adapters
-            self.weights[part] += adapters * WIDTH[self.training.lora.dtype]
-            self.trained[part] += adapters
+        """Bytes per parameter of what a 4-bit quantizer leaves alone."""
+        training = self.training
+        if training.method == "qlora":
+            return 4.0 if training.quantization.upcast_unquantized else max(WIDTH[training.weights], 2.0)
+        return WIDTH[training.weights]
 
     def _quantized_width(self) -> float:
         quantization = self.training.quantization
         if quantization.format == "int8":
             return 1.0
         # An fp32 scale for each block of 64 values, or an 8-bit one and an fp32 one for 256 of those (QLoRA, section 3).
-        scale = 1 / 64 + 4 / (64 * 256) if quantization.double_quantization else 4 / 64
-        return 0.5 + scale
+        return 0.5 + (1 / 64 + 4 / (64 * 256) if quantization.double_quantization else 4 / 64)
 
-    def _record(self) -> Parts:
-        architecture, training = self.architecture, self.training
-        count, byte, per_token = unit("parameter"), unit("B"), unit("B / token")
-        per_parameter = unit("B / parameter")
-        layers = architecture.num_layers
+    def _add(self, matrix: Matrix) -> None:
+        part = matrix.block if matrix.block in PARTS else "layer"
+        count = matrix.parameters.m_as("parameter")
+        quantized = self.training.method == "qlora" and matrix.linear and part not in ("embedding", "head")
+        self.base[part] += count
+        self.weights[part] += count * (self._quantized_width() if quantized else self._unquantized_width())
+        self.trained[part] += count if self.full else 0.0
+        if part not in ("embedding", "head"):
+            self.linear += count
+        rank = adapted(matrix, self.training)
+        if rank:
+            each = rank * self.training.lora.rank * (matrix.in_features + matrix.out_features)
+            each += matrix.out_features if self.training.method == "dora" else 0
+            adapters = each * matrix.layers * matrix.copies
+            self.weights[part] += adapters * WIDTH[self.training.lora.dtype]
+            self.trained[part] += adapters
+
+    def parts(self) -> Parts:
+        """The record."""
+        architecture, training, table = self.architecture, self.training, activation_table()
+        count, byte, per_token, per_parameter = map(unit, ("parameter", "B", "B / token", "B / parameter"))
+        quantized = training.method == "qlora"
         computed = 4.0 if self.recipe in ("fp32", "fp32_adapter") else 2.0
-        frozen_quantized = training.method == "qlora"
-        layer_bytes = (self.base["layer"] + self.base["expert"]) * computed
-        if frozen_quantized:
-            layer_bytes = self.weights["layer"] + self.weights["expert"]
-        root = (self.base["embedding"] + self.base["head"]) * computed
-        largest_layer = layer_bytes / layers
-        moe = architecture.moe_layers
-        if moe and moe < layers:
-            largest_layer = layer_bytes / layers + self.base["expert"] * computed * (1 / moe - 1 / layers)
-        linears = [m.in_features * m.out_features for m in architecture.matrices if m.block not in ("embedding", "head")]
-        largest_linear = max(linears) * 2.0 if frozen_quantized else 0.0
+        layers, experts = self.base["layer"] * computed, self.base["expert"] * computed
+        if quantized:
+            layers, experts = self.weights["layer"], self.weights["expert"]
+        largest = layers / architecture.num_layers + (experts / architecture.moe_layers if architecture.moe_layers else 0.0)
         gradient, optimizer, paged, temporary = self._state_widths()
-        copies = 2.0 * self.linear if self.recipe == "autocast" else 0.0
-        if self.recipe == "autocast_adapter":
-            copies = 2.0 * self.linear
-        head = architecture.vocab_size * architecture.hidden_size * (gradient if self.full else 0.0)
         logits_kept, logits_peak = self._logits()
-        hidden = architecture.hidden_size
-        norm = {"half": 6, "fp32": 12, "autocast": 8, "fp32_adapter": 4}.get(self.recipe, 4)
-        outside = hidden * (norm + (2 if self.full else 0))
-        residual = (
-            4 if self.recipe in ("fp32", "autocast", "upcast_adapter", "autocast_adapter", "fp32_adapter") else 2
-        ) * hidden
-        ratio = 2.0 if self.recipe in ("fp32", "fp32_adapter", "upcast_adapter") else 1.0
-        widest = max(width for width, _ in self._widths())
-        mlp_extra = ratio * (8 * widest + 4 * hidden)
-        attention_extra = ratio * 6.0 * architecture.num_attention_heads if training.attention == "eager" else 0.0
+        inner = [m.in_features * m.out_features for m in architecture.matrices if m.block not in ("embedding", "head")]
+        vocabulary = float(architecture.vocab_size * architecture.hidden_size)
         return Parts(
-            **{f"{part}_weights": Q(self.weights[part], byte) for part in self.weights},
-            **{f"{part}_trained": Q(self.trained[part], count) for part in self.trained},
-            gathered_layers=Q(layer_bytes, byte),
-            gathered_root=Q(root, byte),
-            largest_layer=Q(largest_layer, byte),
-            largest_linear=Q(largest_linear, byte),
+            **{f"{part}_weights": Q(self.weights[part], byte) for part in PARTS},
+            **{f"{part}_trained": Q(self.trained[part], count) for part in PARTS},
+            gathered_layers=Q(layers + experts, byte),
+            gathered_root=Q((self.base["embedding"] + self.base["head"]) * computed, byte),
+            largest_layer=Q(largest, byte),
+            largest_linear=Q(max(inner) * 2.0 if quantized else 0.0, byte),
+            layer_copies=Q(2.0 * self.linear * table["weight_copy"][self.recipe], byte),
+            head_copies=Q(2.0 * vocabulary * table["head_copy"][self.recipe], byte),
             gradient_width=Q(gradient, per_parameter),
             optimizer_width=Q(optimizer, per_parameter),
             paged_width=Q(paged, per_parameter),
             optimizer_temporary=Q(temporary, per_parameter),
-            kept=keep_layers(architecture, training),
-            outside=Q(outside, per_token),
-            residual=Q(residual, per_token),
+            layers=layer_terms(architecture, training),
             logits_kept=Q(logits_kept, per_token),
             logits_peak=Q(logits_peak, per_token),
-            mlp_extra=Q(mlp_extra, per_token),
-            attention_extra=Q(attention_extra, per_token),
-            weight_copies=Q(copies, byte),
-            head_gradient=Q(head, byte),
-            largest_expert_working_set=Q(0.0, byte),
+            embedding_gradient=Q(vocabulary * gradient if self.full else 0.0, byte),
+            layer_gradient=Q(largest / computed * gradient if self.full else 0.0, byte),
         )
-
-    def _widths(self) -> list[tuple[float, float]]:
-        architecture = self.architecture
-        widths = [(float(architecture.intermediate_size), 1.0)]
-        if architecture.moe_layers:
-            routed = architecture.moe_intermediate_size * architecture.num_experts_per_token
-            widths.append((float(routed + architecture.shared_expert_intermediate_size), 1.0))
-            if architecture.moe_layers == architecture.num_layers:
-                widths.pop(0)
-        return widths
 
     def _state_widths(self) -> tuple[float, float, float, float]:
         """(gradient, master and moments on the GPU, paged, temporaries of the step) in bytes per trained parameter."""
         training = self.training
-        gradient = WIDTH[training.gradients]
-        master, moment = WIDTH[training.master], WIDTH[training.moments]
-        eight_bit = _constant("eight_bit_moment")
-        number = {
+        gradient, master, moment = WIDTH[training.gradients], WIDTH[training.master], WIDTH[training.moments]
+        eight_bit = plain_constant("eight_bit_moment")
+        moments = {
             "adamw": 2 * moment,
             "paged_adamw": 2 * moment,
             "adamw_8bit": 2 * eight_bit,
             "paged_adamw_8bit": 2 * eight_bit,
-            "adafactor": _constant("adafactor_state"),
+            "adafactor": plain_constant("adafactor_state"),
             "sgd": 0.0,
             "sgd_momentum": moment,
             "lion": moment,
-            "muon": moment,
+            "muon": moment + self._muon_rest(moment),
         }[training.optimizer]
-        paged = number if training.optimizer.startswith("paged") else 0.0
+        paged = moments if training.optimizer.startswith("paged") else 0.0
         # An optimizer with an fp32 master copy casts 16-bit gradients to fp32 before the step.
         temporary = 4.0 if master == 4 and gradient == 2 else 0.0
-        return gradient, master + number - paged, paged, temporary
+        return gradient, master + moments - paged, paged, temporary
+
+    def _muon_rest(self, moment: float) -> float:
+        """Muon leaves embedding, head and norms to AdamW: a second moment for those, spread over all parameters."""
+        rest = self.trained["embedding"] + self.trained["head"]
+        return moment * rest / max(sum(self.trained.values()), 1.0)
 
     def _logits(self) -> tuple[float, float]:
         """(kept from the forward pass, alive at the loss) in bytes per token."""
         architecture, training = self.architecture, self.training
-        vocabulary = architecture.vocab_size
         if training.fused_loss:
-            return 0.0, _constant("fused_loss") * architecture.hidden_size
-        peak = _constant("logits_softcapped") if architecture.logit_softcapping else _constant("logits_stock")
-        if kernels_of(training) == "fused":
-            peak = _constant("logits_fused")
-        elif kernels_of(training) == "compiled":
-            peak = _constant("logits_compiled")
-        return 4.0 * vocabulary, peak * vocabulary
+            return 0.0, plain_constant(f"fused_loss_{self._loss_kind()}") * self._loss_width()
+        kernels = kernels_of(training)
+        stock = "logits_softcapped" if architecture.logit_softcapping else "logits_stock"
+        peak = plain_constant({"stock": stock, "fused": "logits_fused", "compiled": "logits_compiled"}[kernels])
+        return 4.0 * architecture.vocab_size, peak * architecture.vocab_size
 
+    def _loss_kind(self) -> str:
+        return "torchtune" if self.training.framework == "torchtune" else "linear"
 
-def clear() -> None:
-    """Forget the cached parts (after the tables were changed by a refit)."""
-    parts_of.cache_clear()
-
-
-def _unused(_: Any) -> None:  # pragma: no cover
-    return None
+    def _loss_width(self) -> int:
+        """A fused linear loss scales with the hidden size, torchtune's chunked one still makes all logits once."""
+        return self.architecture.vocab_size if self._loss_kind() == "torchtune" else self.architecture.hidden_size

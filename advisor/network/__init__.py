@@ -11,7 +11,7 @@ from advisor.network.communication import (
     exposed_communication,
 )
 from advisor.network.fabric import Fabric, fabric_of, fabrics_of, stack
-from advisor.network.ladder import FabricRung, cheapest_fabric, fabric_ladder
+from advisor.network.ladder import FabricRung, cheapest_fabric, fabric_ladder, oversubscription_ladder
 from advisor.network.leaf_spine import LeafSpine, size_leaf_spine
 from advisor.network.requirement import Requirement, require_interconnect, step_with
 
@@ -31,6 +31,7 @@ __all__ = [
     "fabric_ladder",
     "fabric_of",
     "fabrics_of",
+    "oversubscription_ladder",
     "require_interconnect",
     "size_leaf_spine",
     "stack",

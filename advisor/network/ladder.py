@@ -15,6 +15,7 @@ import numpy as np
 from advisor import catalog
 from advisor.network.communication import CommunicationInputs
 from advisor.network.fabric import Fabric, fabric_of, stack
+from advisor.network.leaf_spine import LeafSpine, size_leaf_spine
 from advisor.network.links import constant, scale_out_class
 from advisor.network.requirement import step_with
 from advisor.units import BandwidthPerGPU, BandwidthPerNode, Flag, Fraction, Money, Q, Record, Time, unit
@@ -154,3 +155,20 @@ def cheapest_fabric(ladder: tuple[FabricRung, ...], share: float | None = None) 
     if priced:
         return min(priced, key=lambda rung: (rung.cost.m_as("USD"), rung.step_time.m_as("s")))
     return min(good, key=lambda rung: rung.scale_up_bandwidth.m_as("GB / s / GPU")) if good else None
+
+
+def oversubscription_ladder(
+    inputs: CommunicationInputs, compute_time: Time, port_speed: Any, kind: str, other_time: Time | None = None
+) -> tuple[tuple[LeafSpine, Time, Fraction], ...]:
+    """(network, step time, share waited) at an oversubscription of 1:1, 2:1 and 3:1, for the nodes of one plan.
+
+    The worst case: ranks placed without regard to leaves, so that all traffic between nodes passes the spines. Rings whose
+    neighbours share a leaf feel none of it; a network whose rails each stay within one leaf never does.
+    """
+    fabric = inputs.fabric
+    rungs = []
+    for ratio in (1, 2, 3):
+        network = size_leaf_spine(int(inputs.layout.nodes), int(fabric.nics_per_node), port_speed, ratio, kind)
+        slower = fabric.with_bandwidth(scale_out=fabric.scale_out_bandwidth * network.bandwidth_share)
+        rungs.append((network, *step_with(replace(inputs, fabric=slower), compute_time, other_time)))
+    return tuple(rungs)

@@ -144,22 +144,11 @@ def _resolve_batch(resolved: Resolved) -> None:
     resolved.default("sequence_length", min(2048, longest))
     resolved.default("tokens", Q(200e6, unit("token")))
     resolved.default("epochs", 1.0)
-    sequences = 32 if resolved["method"] != "full" else _full_training_batch(resolved["tokens"])
     micro, steps = resolved.given("micro_batch_size"), resolved.given("gradient_accumulation_steps")
     parallelism = resolved.values.get("parallelism")
     data = parallelism.get("data") if isinstance(parallelism, dict) else None
     if micro and steps and data:
         resolved.default("global_batch_size", micro * steps * data, "derived")
-    elif not (micro and steps):
-        per_step = (micro or 1) * (steps or 1) * (data or 1)
-        resolved.default("global_batch_size", max(sequences // per_step, 1) * per_step)
-
-
-def _full_training_batch(tokens: Quantity) -> int:
-    """Sequences per step that published runs of that length use: 0.25 M tokens to fine-tune, 4 M for 1T tokens."""
-    if tokens < Q(1e10, unit("token")):
-        return 128
-    return 512 if tokens < Q(1e11, unit("token")) else 2048
 
 
 def _resolve_data(resolved: Resolved) -> None:

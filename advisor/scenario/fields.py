@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any
 
+from pint.errors import UndefinedUnitError
+
 from advisor import catalog
 from advisor.architecture import find_architecture
 from advisor.quantities import parse_quantity
-from advisor.units import Kind, Quantity, check_quantity
+from advisor.units import Kind, Q, Quantity, UnitError, check_quantity, unit
 
 
 class ScenarioError(ValueError):
@@ -85,26 +88,42 @@ def number(low: float, high: float) -> Reader:
 def quantity(kind_unit: str, low: str, high: str, *also: str) -> Reader:
     """A quantity in the dimension of `kind_unit` (or of one of `also`): text, {"value", "unit"} or a Quantity."""
     kind = Kind(kind_unit, also)
+    lowest, highest = Q(low), Q(high)
 
     def read(key: str, value: Any) -> Quantity:
-        example = f"such as {low!r} or {high!r}"
         try:
-            if isinstance(value, dict) and set(value) == {"value", "unit"}:
-                value = parse_quantity(f"{value['value']} {value['unit']}")
-            elif isinstance(value, str):
-                value = parse_quantity(value)
-            check_quantity(key, value, kind)
-        except ValueError:
-            raise ScenarioError(f"{key} must be a quantity in {kind_unit} ({example}), but {shown(value)} was given.") from None
-        lowest, highest = parse_quantity(low), parse_quantity(high)
-        for limit in (lowest, highest):
-            if limit.dimensionality != value.dimensionality:  # money in the other currency: limits are orders of magnitude
-                return value
-        if not math.isfinite(value.magnitude) or not lowest <= value <= highest:
-            raise ScenarioError(f"{key} must be from {low} to {high}, but {shown(f'{value:~}')} was given.")
-        return value
+            read_value = _as_quantity(value, kind)
+            check_quantity(key, read_value, kind)
+        except (ValueError, TypeError, OverflowError):
+            needed = f"a quantity in {kind_unit} (from {low} to {high})"
+            raise ScenarioError(f"{key} must be {needed}, but {shown(value)} was given.") from None
+        # money in another currency has no order with the limits without a rate; they only guard against nonsense
+        comparable = read_value.dimensionality == lowest.dimensionality
+        if not math.isfinite(read_value.magnitude) or (comparable and not lowest <= read_value <= highest):
+            raise ScenarioError(f"{key} must be from {low} to {high}, but {shown(value)} was given.")
+        return read_value
 
     return read
+
+
+#: A number and a unit's name. Nothing else reaches pint's expression parser from outside.
+_NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d[\d_]*\.?\d*(?:[eE][+-]?\d{1,3})?)\s*([A-Za-zµ][A-Za-zµ /]*)")
+
+
+def _as_quantity(value: Any, kind: Kind) -> Quantity:
+    if isinstance(value, Quantity):
+        return value
+    if isinstance(value, dict) and set(value) == {"value", "unit"}:
+        value = f"{float(value['value'])!r} {value['unit']}"
+    if not isinstance(value, str):
+        raise UnitError("not a quantity")
+    match = _NUMBER_AND_UNIT.fullmatch(value[:100])
+    if match:
+        try:
+            return Q(float(match[1]), unit(match[2]))
+        except (UndefinedUnitError, AttributeError, ValueError):
+            pass  # not a unit's name: perhaps "200M tokens", as people type
+    return parse_quantity(value, kind)
 
 
 def either(word: str, reader: Reader) -> Reader:

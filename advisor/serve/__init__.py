@@ -2,9 +2,9 @@
 
     serve(port=8866)        # prints the link, opens the browser, runs until interrupted
 
-What a visitor gets: pages that load nothing from other hosts, one calculation process of their own, a friendly page when all places
-are taken, and nothing of this machine: no source, no files, no code execution. As an extension of JupyterLab Voila is different: there
-the visitor has the machine, by design of JupyterLab.
+What a visitor gets: pages that load nothing from other hosts, one calculation process of their own, a friendly page when all
+places are taken, and nothing of this machine: no source, no files, no code execution. As an extension of JupyterLab Voila is
+different: there the visitor has the machine, by design of JupyterLab.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pathlib import Path
 # jsonschema's optional IRI checker builds some 35 parsers at import, 1 to 2 s; nothing here uses IRIs.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-from advisor.ui.style import TEMPLATE_ROOT
+from advisor.ui.style import TEMPLATE_ROOT  # noqa: E402 - after the line above, which is what makes the start fast
 
 PACKAGE = TEMPLATE_ROOT.parent
+#: The word that asks for a token made up at the start.
+MADE_UP = "auto"
 
 
 def notebook_folder() -> Path:
@@ -71,7 +73,7 @@ def serve(
         config=settings(
             host=host,
             port=port,
-            token=secrets.token_urlsafe(24) if token == "auto" else token,
+            token=token if token != MADE_UP else secrets.token_urlsafe(24),
             max_sessions=max_sessions,
             preheat=preheat,
             base_url="/" + base_url.strip("/") + "/" if base_url.strip("/") else "/",

@@ -30,7 +30,7 @@ IDLE = 600
 
 
 class Kernels(KernelSpecManager):
-    """One kernel: this Python. Not the "python3" that another program put into the user's folder, which may lack this package."""
+    """One kernel: this Python. The "python3" that another program put into the user's folder may lack this package."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The same for every name a notebook carries."""
@@ -105,7 +105,7 @@ class Executor(VoilaExecutor):
 
 
 _FAILED = (
-    "This page could not be built. Your plan is kept in its address and in your browser: reload, or go back to the start page.\n"
+    "This page could not be built. Your plan is kept in its address and in your browser: reload, or go to the start page.\n"
     "页面未能生成。你的方案保存在网址和浏览器里：请刷新，或返回首页。"
 )
 voila.notebook_renderer.VoilaExecutor = Executor  # the renderer names its class; there is no option for it
@@ -128,7 +128,7 @@ class AdvisorVoila(Voila):
         found.update(
             transforms=[Headers, tornado.web.GZipContentEncoding],
             websocket_compression_options={},
-            # A closed page tells the server by a beacon, which cannot carry the token of Jupyter's request forgery check, and its
+            # A closed page tells the server by a beacon, which cannot carry the token of Jupyter's request forgery check: its
             # kernel would live for ever. Every route that changes anything needs a kernel's unguessable id.
             disable_check_xsrf=True,
             serve_traceback=False,

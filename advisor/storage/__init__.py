@@ -8,11 +8,13 @@ from advisor.storage.checkpoints import (
     goodput_of,
     mean_time_between_failures,
     required_bandwidth,
+    required_write,
     saves_until_full,
     time_without_checkpoints,
     young_interval,
 )
 from advisor.storage.dataset import plan_shards, read_bandwidth, small_files
+from advisor.storage.inputs import StorageInputs
 from advisor.storage.records import (
     Artefact,
     Hop,
@@ -23,10 +25,9 @@ from advisor.storage.records import (
     StorageAdvice,
     StorageEstimate,
     StorageHost,
-    StorageInputs,
     Tier,
 )
-from advisor.storage.size import required_write, size_storage
+from advisor.storage.size import size_storage
 from advisor.storage.transfer import shipping_wins_from, start_up, upload_links
 
 __all__ = [

@@ -10,16 +10,6 @@ from advisor.units import Q, Quantity, unit, whole
 #: Daily checkpoints kept aside at most: a month of them.
 LONGEST_DAILY = 30
 
-#: What `torch.save` of a complete resume state holds, for the reader.
-RESUME_STATE = both(
-    "weights, optimizer states, scheduler step, data position, RNG states of every rank, gradient scaler, and the run's settings",
-    "权重、优化器状态、学习率调度步数、数据读取位置、各进程随机数状态、梯度缩放器以及训练配置",
-)
-PUBLICATION = both(
-    "Write under a temporary name, flush, then rename: a checkpoint with its final name is complete.",
-    "先写入临时文件名并落盘，再重命名：凡是正式命名的检查点都是完整的。",
-)
-
 
 def daily_checkpoints(wall_time: Quantity) -> int:
     """One checkpoint a day kept aside, the final one at least."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.catalog import constant
 from advisor.trail import Trail
 from advisor.units import Fraction, Q, Quantity, Record, Time, maximum, minimum, unit, where
 
@@ -61,6 +62,38 @@ def checkpoint_bytes(
 def required_bandwidth(size: Quantity, time: Quantity) -> Quantity:
     """Bandwidth that writes `size` within `time`: BLOOM's 2.3 TB in 40 s need 57.5 GB/s."""
     return (size / time).to(unit("GB/s"))
+
+
+def required_write(
+    checkpoint: Quantity,
+    mtbf: Quantity,
+    interval: Quantity | None,
+    asynchronous: bool,
+    target: Quantity | None = None,
+    trail: Trail | None = None,
+) -> Quantity:
+    """Write bandwidth the whole cluster needs.
+
+    A given target time decides. Otherwise a synchronous save may take 2 % of the interval, an asynchronous copy half of it; the
+    interval is the given one or the shorter of the half-hour habit and Young's optimum for saves that cost 5 % of the time.
+    """
+    trail = trail or Trail()
+    if target is not None:
+        return trail.step("required_write", "checkpoint / target", "", checkpoint=checkpoint, target=target).to(unit("GB/s"))
+    share = constant("storage.stall_share_required")
+    if interval is None:
+        # Waste at Young's optimum is sqrt(2 write / MTBF): 5 % of the time allows a write of MTBF x 0.05^2 / 2, at an interval of
+        # MTBF x 0.05.
+        interval = minimum(constant("storage.habit_interval"), (mtbf * 0.05).to(unit("s")))
+    window = constant("storage.asynchronous_window") if asynchronous else share
+    return trail.step(
+        "required_write",
+        "checkpoint / (interval * window)",
+        "young-1974",
+        checkpoint=checkpoint,
+        interval=interval,
+        window=window,
+    ).to(unit("GB/s"))
 
 
 def mean_time_between_failures(

@@ -14,15 +14,15 @@ from typing import Any
 
 from advisor.catalog import constant
 from advisor.storage.facts import spread
-from advisor.storage.records import FileAccess, FileSet, SmallFiles, StorageInputs
+from advisor.storage.inputs import StorageInputs
+from advisor.storage.records import FileAccess, FileSet, Preprocessing, SmallFiles
+from advisor.storage.words import both, time_text, time_text_zh
 from advisor.trail import Trail
 from advisor.units import (
-    Bandwidth,
     Bytes,
     Q,
     Quantity,
     Record,
-    Time,
     maximum,
     minimum,
     unit,
@@ -30,6 +30,8 @@ from advisor.units import (
 )
 
 MULTIMODAL = ("image_text", "video")
+#: A shorter fetch is not worth a packing step.
+WORTH_WAITING = Q(10.0, unit("min"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +239,7 @@ def small_files(
     get_price: Quantity,
     put_price: Quantity,
     storage_class: str,
+    already_local: bool = False,
     trail: Trail | None = None,
 ) -> SmallFiles:
     """Before and after packing, and whether it pays on the class of storage that training reads from.
@@ -247,58 +250,33 @@ def small_files(
     before = file_set("loose", loose_files, loose_size, epoch_time, readers, bandwidth, get_price, put_price)
     shards = plan_shards(packed_size, readers, trail)
     after = file_set("packed", int(shards.count), packed_size, epoch_time, readers, bandwidth, get_price, put_price)
-    starving = {access.storage_class: access.starves for access in before.access}
-    fewer = loose_files > 2 * after.files
-    remote = [name for name, starves in starving.items() if starves and name != "local-nvme"]
-    if not fewer:
-        worthwhile, reason = (
-            False,
-            {
-                "en": "The files are large already: packing would not reduce them.",
-                "zh": "文件已经足够大，无需再打包。",
-            },
-        )
-    elif starving.get(storage_class, False):
-        worthwhile, reason = (
-            True,
-            {
-                "en": f"{loose_files:,} files of {before.mean_size.m_as('kB'):,.0f} kB cannot be opened fast enough: GPUs would wait. "
-                f"Pack them into {after.files:,} shards.",
-                "zh": f"{loose_files:,} 个平均 {before.mean_size.m_as('kB'):,.0f} kB 的小文件打开速度跟不上，GPU 会等数据。"
-                f"请打包成 {after.files:,} 个分片。",
-            },
-        )
-    elif storage_class == "local-nvme" and not remote:
-        worthwhile, reason = (
-            False,
-            {
-                "en": "Read from local NVMe, loose files open fast enough; packing would only help over a network.",
-                "zh": "从本地 NVMe 盘读取时小文件打开足够快；只有走网络存储时打包才有收益。",
-            },
-        )
-    else:
-        worthwhile, reason = (
-            True,
-            {
-                "en": f"Copying {loose_files:,} small files to where they are read takes {before.list_time.m_as('h') + before.get_time.m_as('h'):.2g} h "
-                f"an epoch in requests; {after.files:,} shards take {after.get_time.m_as('h'):.2g} h.",
-                "zh": f"搬运 {loose_files:,} 个小文件每轮仅请求就要 {before.list_time.m_as('h') + before.get_time.m_as('h'):.2g} 小时；"
-                f"打包成 {after.files:,} 个分片后为 {after.get_time.m_as('h'):.2g} 小时。",
-            },
-        )
+    worthwhile, reason = _worth_packing(before, after, storage_class, already_local)
     return SmallFiles(before=before, after=after, readers=readers, worthwhile=worthwhile, reason=reason)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preprocessing(Record):
-    """CPU time of cleaning, tokenizing or decoding and packing; low and high from the spread of the per-core rate."""
-
-    core_hours: Time
-    low: Time
-    high: Time
-    cores: int
-    time: Time
-    output_rate: Bandwidth
+def _worth_packing(before: FileSet, after: FileSet, storage_class: str, already_local: bool) -> tuple[bool, dict[str, str]]:
+    """Whether packing pays: where opens starve the GPUs, or where fetching loose files takes much longer than fetching shards."""
+    if before.files <= 2 * after.files:
+        return False, both("The files are large already: packing would not reduce them.", "文件已经足够大，无需再打包。")
+    size = f"{before.mean_size.m_as(unit('kB')):,.0f} kB"
+    if any(access.starves for access in before.access if access.storage_class == storage_class):
+        return True, both(
+            f"{before.files:,} files of {size} cannot be opened fast enough and GPUs would wait: pack them into "
+            f"{after.files:,} shards.",
+            f"{before.files:,} 个平均 {size} 的小文件打开速度跟不上，GPU 会等数据：请打包成 {after.files:,} 个分片。",
+        )
+    loose, packed = before.list_time + before.get_time, after.list_time + after.get_time
+    if not (storage_class == "local-nvme" and already_local) and loose > 2 * packed and loose > WORTH_WAITING:
+        return True, both(
+            f"Fetching {before.files:,} files of {size} takes {time_text(loose)} in requests alone; {after.files:,} shards take "
+            f"{time_text(packed)}.",
+            f"读取 {before.files:,} 个平均 {size} 的小文件，仅请求就要 {time_text_zh(loose)}；"
+            f"打包成 {after.files:,} 个分片后为 {time_text_zh(packed)}。",
+        )
+    return False, both(
+        "Loose files open fast enough where they are read; packing would gain nothing measurable.",
+        "小文件在读取位置打开足够快，打包没有可见收益。",
+    )
 
 
 def preprocessing(raw_size: Quantity, data_kind: str, cores: int) -> Preprocessing:

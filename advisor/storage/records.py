@@ -1,111 +1,33 @@
-"""What storage sizing takes and gives back.
+"""What storage sizing gives back.
 
-`StorageInputs` holds numbers only: what the model, the cluster and the scenario say about data and checkpoints. It imports no
-other stage. `StorageEstimate` carries the contract's fields and, beside them, everything the screen of this stage draws.
+`StorageEstimate` carries the contract's fields and, beside them, everything the screen of this stage draws.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from advisor.storage.inputs import Content
+from advisor.trail import Step
 from advisor.units import (
     Bandwidth,
     BandwidthPerNode,
     Bytes,
     BytesPerNode,
-    BytesPerParameter,
-    BytesPerToken,
-    FailureRate,
     Fraction,
-    Frequency,
     GPUTime,
     Money,
-    MoneyPerGPUTime,
     MoneyPerTime,
-    Parameters,
-    Q,
     Record,
     RequestRate,
     Requests,
     Time,
-    TokenRate,
-    Tokens,
-    unit,
 )
 
-Content = Literal["full_state", "weights", "adapters"]
-DataKind = Literal["text", "pretokenized", "image_text", "video"]
 Role = Literal["raw", "shards", "hot_checkpoints", "archived_checkpoints", "environments", "logs"]
 StorageClass = Literal["local-nvme", "parallel-fs", "nas", "block", "object", "archive"]
 Design = Literal["local_and_object", "cache_and_nas", "cache_and_parallel", "hot_warm_cold"]
-Text = dict[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StorageInputs(Record):
-    """What storage has to serve. Only the parameter counts, the tokens and the training rate have no default.
-
-    weights_bytes, optimizer_bytes: bytes per parameter that a full state holds (2 + 12 with mixed precision Adam).
-    adapter_bytes: bytes of one saved adapter parameter (fp32 in PEFT).
-    gpu: catalog name of the card, used only to look up its failure rate; failure_rate overrides it.
-    tokens: one epoch; tokens_per_second and training_time are of the whole cluster and the whole run without faults.
-    data_kind: raw text, token ids, images with text, or video with text. files and mean_file_size describe the data as it lies
-        now; bytes_per_token the data as training reads it; samples, bytes_per_sample and tokens_per_sample multimodal data.
-    location: where the raw data lie now, in words: "local" (an own disk or office), "object" (object storage of the training
-        region), "other region", "other cloud" or a provider's name, "node" (already on the training machine).
-    checkpoint_interval: None chooses it. checkpoint_content: None saves the full state, or the adapters of an adapter method.
-    sharded: every rank writes its part; otherwise one process gathers and writes everything.
-    target_write_time: the longest a save may take, if the user says so.
-    local_nvme: what one machine has; disk: the one disk all of it has to fit, if the user has a given one; start: its first day.
-    spot_interruption_rate: interruptions of one machine; None takes the catalog's.
-    gpu_price: weighs a slow tier's lost GPU-hours against a fast tier's price.
-    """
-
-    parameters_total: Parameters
-    parameters_trainable: Parameters
-    method: Literal["full", "lora", "qlora", "dora"] = "full"
-    weights_bytes: BytesPerParameter = Q(2.0, unit("B / parameter"))
-    optimizer_bytes: BytesPerParameter = Q(12.0, unit("B / parameter"))
-    adapter_bytes: BytesPerParameter = Q(4.0, unit("B / parameter"))
-    gpu: str = ""
-    gpus: int = 8
-    nodes: int = 1
-    gpus_per_node: int = 8
-    failure_rate: FailureRate | None = None
-    tokens: Tokens
-    epochs: int = 1
-    tokens_per_second: TokenRate
-    training_time: Time
-    sequence_length: int = 2048
-    data_kind: DataKind = "text"
-    raw_size: Bytes | None = None
-    files: int | None = None
-    mean_file_size: Bytes | None = None
-    bytes_per_token: BytesPerToken | None = None
-    samples: int | None = None
-    bytes_per_sample: Bytes | None = None
-    tokens_per_sample: Tokens | None = None
-    location: str = "local"
-    upload_bandwidth: Bandwidth | None = None
-    checkpoint_interval: Time | None = None
-    keep: int = 3
-    asynchronous: bool = True
-    checkpoint_content: Content | None = None
-    sharded: bool = True
-    target_write_time: Time | None = None
-    local_nvme: BytesPerNode | None = None
-    nvme_read: BandwidthPerNode | None = None
-    nvme_write: BandwidthPerNode | None = None
-    node_network: BandwidthPerNode | None = None
-    disk: Bytes | None = None
-    start: str | None = None
-    provider: str | None = None
-    market: Literal["international", "china"] | None = None
-    region: str | None = None
-    mode: Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "own"] = "on_demand"
-    spot_interruption_rate: Frequency | None = None
-    gpu_price: MoneyPerGPUTime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,6 +266,18 @@ class StorageAdvice(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Preprocessing(Record):
+    """CPU time of cleaning, tokenizing or decoding and packing; low and high from the spread of the per-core rate."""
+
+    core_hours: Time
+    low: Time
+    high: Time
+    cores: int
+    time: Time
+    output_rate: Bandwidth
+
+
+@dataclass(frozen=True, kw_only=True)
 class StorageEstimate(Record):
     """Where data and checkpoints live, what that must deliver, and what a fault costs.
 
@@ -388,7 +322,7 @@ class StorageEstimate(Record):
     startup_time: Time
     upload_time: Time
     uploads: tuple[UploadLink, ...]
-    preprocessing: Any
+    preprocessing: Preprocessing
     requests: RequestBill
     host: StorageHost
     flow: tuple[Hop, ...]
@@ -402,4 +336,4 @@ class StorageEstimate(Record):
     fills_on: str | None
     advice: tuple[StorageAdvice, ...]
     assumptions: tuple[dict, ...]
-    trail: tuple
+    trail: tuple[Step, ...]

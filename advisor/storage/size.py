@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from advisor.catalog import constant
@@ -15,102 +13,32 @@ from advisor.storage.checkpoints import (
     goodput_curve,
     goodput_of,
     mean_time_between_failures,
+    required_write,
     saves_until_full,
     time_without_checkpoints,
     young_interval,
 )
-from advisor.storage.dataset import DatasetSize, dataset_size, preprocessing, small_files
-from advisor.storage.designs import Need, Situation, judge
+from advisor.storage.dataset import dataset_size, preprocessing, small_files
+from advisor.storage.designs import Situation, judge
 from advisor.storage.facts import failure_rates, read_location
 from advisor.storage.flow import FlowNumbers, data_flow
+from advisor.storage.inputs import StorageInputs
+from advisor.storage.machine import machine_of, role_needs
 from advisor.storage.products import market_of, node_bandwidths, object_column, providers, request_prices, shelf
 from advisor.storage.records import (
     CurvePoint,
     RequestBill,
     StorageEstimate,
     StorageHost,
-    StorageInputs,
 )
 from advisor.storage.tiers import tier_table
 from advisor.storage.transfer import date_after, hybrid, start_up, upload_links, upload_wait
 from advisor.storage.words import both
 from advisor.trail import Trail
-from advisor.units import Q, Quantity, maximum, minimum, unit
+from advisor.units import Q, maximum, minimum, unit
 
 #: Write bandwidths tried, as multiples of the one asked for first.
 LEVELS = (64.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
-BOX = 2  # machines with more cards than this are taken as training boxes: more NVMe, more network
-
-
-def required_write(
-    checkpoint: Quantity,
-    mtbf: Quantity,
-    interval: Quantity | None,
-    asynchronous: bool,
-    target: Quantity | None = None,
-    trail: Trail | None = None,
-) -> Quantity:
-    """Write bandwidth the whole cluster needs.
-
-    A given target time decides. Otherwise a synchronous save may take 2 % of the interval, an asynchronous copy half of it; the
-    interval is the given one or the shorter of the half-hour habit and Young's optimum for saves that cost 5 % of the time.
-    """
-    trail = trail or Trail()
-    if target is not None:
-        return trail.step("required_write", "checkpoint / target", "", checkpoint=checkpoint, target=target).to(unit("GB/s"))
-    share = constant("storage.stall_share_required")
-    if interval is None:
-        # Waste at Young's optimum is sqrt(2 write / MTBF): 5 % of the time allows a write of MTBF x 0.05^2 / 2, at an interval of
-        # MTBF x 0.05.
-        interval = minimum(constant("storage.habit_interval"), (mtbf * 0.05).to(unit("s")))
-    window = constant("storage.asynchronous_window") if asynchronous else share
-    return trail.step(
-        "required_write",
-        "checkpoint / (interval * window)",
-        "young-1974",
-        checkpoint=checkpoint,
-        interval=interval,
-        window=window,
-    ).to(unit("GB/s"))
-
-
-@dataclass(frozen=True)
-class _Machine:
-    """One training machine as storage sees it; assumed parts are said."""
-
-    box: bool
-    network: Quantity
-    nvme: Quantity
-    nvme_read: Quantity
-    nvme_write: Quantity
-    assumed: bool
-
-
-def _machine(inputs: StorageInputs) -> _Machine:
-    box = min(inputs.gpus, inputs.gpus_per_node) > BOX
-    kind = "box" if box else "single"
-    return _Machine(
-        box=box,
-        network=inputs.node_network or constant(f"storage.node_network_{kind}"),
-        nvme=inputs.local_nvme if inputs.local_nvme is not None else constant(f"storage.nvme_size_{kind}"),
-        nvme_read=inputs.nvme_read or constant(f"storage.nvme_read_{kind}"),
-        nvme_write=inputs.nvme_write or constant(f"storage.nvme_write_{kind}"),
-        assumed=inputs.local_nvme is None,
-    )
-
-
-def _needs(inputs: StorageInputs, data: DatasetSize, checkpoint: Quantity, read: Quantity, write: Quantity) -> dict[str, Need]:
-    """What each role stores and moves."""
-    still = Q(0.0, unit("GB/s"))
-    daily = daily_checkpoints(inputs.training_time)
-    return {
-        "raw": Need(data.raw_size, still, still),
-        "shards": Need(data.size, read, still),
-        "hot_checkpoints": Need(((inputs.keep + 1) * checkpoint).to(unit("GB")), still, write),
-        "archived_checkpoints": Need((daily * checkpoint).to(unit("GB")), still, still),
-        "environments": Need(constant("storage.environment_size").to(unit("GB")), still, still),
-        "logs": Need(constant("storage.log_size").to(unit("GB")), still, still),
-    }
 
 
 def size_storage(inputs: StorageInputs) -> StorageEstimate:
@@ -123,7 +51,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
     market = shelf(market_name)
     currency = market.currency
     location = read_location(inputs.location, inputs.provider, providers(), ())
-    machine = _machine(inputs)
+    machine = machine_of(inputs)
     nodes = inputs.nodes
     data = dataset_size(inputs, trail)
     assumptions = list(data.assumptions)
@@ -177,7 +105,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
     limits = node_bandwidths(nodes, machine.box, machine.network, (machine.nvme_read, machine.nvme_write))
     local_size = (machine.nvme * Q(nodes, unit("node"))).to(unit("GB"))
     situation = Situation(
-        needs=_needs(inputs, data, checkpoint, read, write),
+        needs=role_needs(inputs, data, checkpoint, read, write),
         checkpoint=checkpoint,
         background_write=background,
         nodes=nodes,
@@ -223,6 +151,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         gets,
         puts,
         judged.classes["shards"],
+        location == "node",
         trail,
     )
     cached = judged.classes["shards"] != "object"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from advisor.units import Quantity, unit
 
 
@@ -56,3 +58,14 @@ def money_text(money: Quantity) -> str:
     """An amount with its currency: 12.5 USD."""
     value = money.magnitude
     return f"{value:,.0f} {money.units:~}" if abs(value) >= 100 else f"{value:.2g} {money.units:~}"
+
+
+def in_words(value: Any, language: int) -> str:
+    """A value of a sentence: a time, a size or a bandwidth in the unit that suits it; a pair by language (0 English, 1 Chinese)."""
+    if isinstance(value, tuple):
+        return value[language]
+    if not isinstance(value, Quantity):
+        return str(value)
+    if value.check("[time]"):
+        return _time(value, language)
+    return size_text(value) if value.check("[information]") else rate_text(value)

@@ -1,8 +1,9 @@
 """The plan keeper: a plan is never lost.
 
-It lives in the page's address (so a link, a reload, the back button and another browser find it), in the browser's storage (so a
-new tab, a JupyterLab notebook and the next stage find it), in named plans, and in the undo history of the tab. It also tells when the
-calculation behind the page has ended, shows that work is going on, names controls for assistive technology and sets the page's language.
+It lives in the page's address (so a link, a reload, the back button and another browser find it), in the browser's storage (so
+a new tab, a JupyterLab notebook and the next stage find it), in named plans, and in the undo history of the tab. The keeper also
+tells when the calculation behind the page has ended, shows that work is going on, names controls for assistive technology and
+sets the page's language.
 
     keeper = PlanKeeper(texts, restore=form.apply)   # displayed once a page, anywhere; it draws nothing of itself
     keeper.offer(scenario.given)                     # after each change of the reader's: address, storage, links, undo
@@ -10,8 +11,8 @@ calculation behind the page has ended, shows that work is going on, names contro
     keeper.save("cheap"); keeper.recall("cheap"); keeper.delete("cheap"); keeper.names
     with keeper.busy(N_("Searching ...")): ...       # a bar after half a second
 
-`restore(given)` gets a dictionary of scenario keys whose meaning it has to check itself: raise ValueError with one sentence, and
-the keeper shows it through `alerts` and keeps what is there.
+`restore(given)` gets a dictionary of scenario keys whose meaning it has to check itself: let it raise ValueError with one
+sentence; the keeper shows it through `alerts` and keeps what is there.
 """
 
 from __future__ import annotations
@@ -55,9 +56,7 @@ class PlanKeeper(anywidget.AnyWidget):
     history = traitlets.List().tag(sync=True)  # both: tokens, oldest first
     position = traitlets.Int(0).tag(sync=True)  # both: which of them is now
     named = traitlets.Dict().tag(sync=True)  # both: name -> token
-    offered = traitlets.Dict().tag(
-        sync=True
-    )  # page -> kernel: {"token", "history", "position", "named"} at load, {"token"} later
+    offered = traitlets.Dict().tag(sync=True)  # page -> kernel: token, history, position, named; all of them at load
     ready = traitlets.Bool(False).tag(sync=True)  # page -> kernel: the page has spoken
     lang = traitlets.Unicode("").tag(sync=True)
     labels = traitlets.Dict().tag(sync=True)

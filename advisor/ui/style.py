@@ -1,7 +1,7 @@
 """The stylesheet of pages and widgets: one file, in the Voila template, sent into JupyterLab by the plan keeper.
 
-Everything is scoped to `.advisor-root`, the class of the application's outermost box. In a Voila page the colours are ours, light or
-dark as the reader's system says; in JupyterLab they are JupyterLab's. Classes for `add_class` and for HTML:
+Everything is scoped to `.advisor-root`, the class of the application's outermost box. In a Voila page the colours are ours,
+light or dark as the reader's system says; in JupyterLab they are JupyterLab's. Classes for `add_class` and for HTML:
 
 layout    advisor-root · advisor-header · advisor-answer (the summary that stays) · advisor-main (form beside results) ·
           advisor-form · advisor-results · advisor-two (two cards beside each other) · advisor-card · advisor-row (buttons)
@@ -9,7 +9,7 @@ text      advisor-title (h2 of a card) · advisor-sub · advisor-hint · advisor
 verdict   advisor-pill and advisor-fits, advisor-tight, advisor-does_not_fit (also on table cells)
 parts     advisor-step (a.advisor-step[aria-current], .advisor-done) · advisor-key (legend) · advisor-why · advisor-table
           (td.advisor-number) · advisor-alert advisor-info|warning|stop · advisor-default (marks a default) · advisor-changed
-buttons   advisor-button and advisor-primary on links and HTML buttons; ipywidgets buttons get it by themselves (primary: button_style)
+buttons   advisor-button, advisor-primary on links and HTML buttons; ipywidgets buttons get it (button_style="primary")
 page      advisor-lost (session ended) · advisor-busy · advisor-toast
 """
 

@@ -88,3 +88,18 @@ def test_refusals():
         size_leaf_spine(4, 8, Q(1600, "Gbit/s"), 1, "InfiniBand")
     with pytest.raises(UnitError, match=r"three tiers of 64-port switches"):
         size_leaf_spine(10_000, 8, FAST, 1, "InfiniBand")
+
+
+def test_oversubscription_costs_time_only_where_traffic_leaves_its_leaf(job):
+    from advisor.network import oversubscription_ladder, step_with
+
+    shape = {"zero_stage": 3, "micro_batch_size": 2, "sequence_length": 4096}
+    small, large = (job("H100 SXM5 80GB", "InfiniBand NDR 4x", data_parallel_size=gpus, **shape) for gpus in (128, 1024))
+    times = {
+        name: [step.m_as("s") for _, step, _ in oversubscription_ladder(inputs, Q(0.4, "s"), FAST, "InfiniBand")]
+        for name, inputs in (("small", small), ("large", large))
+    }
+    # 16 nodes: two rails share a leaf, nothing leaves it. 128 nodes span three leaves and more of each rail.
+    assert times["small"][0] == times["small"][1] == times["small"][2]
+    assert times["large"][0] < times["large"][1] < times["large"][2]
+    assert times["large"][0] == pytest.approx(step_with(large, Q(0.4, "s"))[0].m_as("s"))

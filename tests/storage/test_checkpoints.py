@@ -186,7 +186,9 @@ def test_chosen_interval_keeps_a_power_cut_cheap_and_copies_apart():
     # A background copy of 40 min needs 80 min between saves.
     assert choose_interval(Q(10, "min"), second, Q(40, "min"), **bounds).m_as("min") == pytest.approx(80)
     # Never longer than the run.
-    assert choose_interval(Q(20, "h"), second, second, **{**bounds, "training_time": Q(5, "min")}).m_as("min") == pytest.approx(5)
+    assert choose_interval(Q(20, "h"), second, second, **{**bounds, "training_time": Q(5, "min")}).m_as("min") == pytest.approx(
+        5
+    )
 
 
 def test_disk_that_is_too_small_says_after_how_many_saves_it_is_full():

@@ -66,7 +66,15 @@ def test_fifty_million_objects_against_four_thousand_shards(two_terabytes):
 
 def test_many_readers_meet_the_request_rate_of_a_prefix():
     many = small_files(
-        50_000_000, Q(2, "TB"), Q(2, "TB"), Q(1, "day"), 4096, Q(64, "GB/s"), Q(4e-7, "USD/request"), Q(5e-6, "USD/request"), "nas"
+        50_000_000,
+        Q(2, "TB"),
+        Q(2, "TB"),
+        Q(1, "day"),
+        4096,
+        Q(64, "GB/s"),
+        Q(4e-7, "USD/request"),
+        Q(5e-6, "USD/request"),
+        "nas",
     )
     # 5500 GET/s: 9091 s an epoch however many readers.
     assert many.before.get_time.m_as("s") == pytest.approx(50e6 / 5500)
@@ -85,7 +93,15 @@ def test_opens_needed_against_each_class(two_terabytes):
 def test_packing_is_not_sold_on_a_local_disk():
     # rf-detr pull request 1396: 172.7 s loose against 173.3 s in tar shards on a local disk (118 000 images).
     local = small_files(
-        118_000, Q(19, "GB"), Q(19, "GB"), Q(1, "h"), 4, Q(2, "GB/s"), Q(4e-7, "USD/request"), Q(5e-6, "USD/request"), "local-nvme"
+        118_000,
+        Q(19, "GB"),
+        Q(19, "GB"),
+        Q(1, "h"),
+        4,
+        Q(2, "GB/s"),
+        Q(4e-7, "USD/request"),
+        Q(5e-6, "USD/request"),
+        "local-nvme",
     )
     assert not local.worthwhile or "local" not in local.reason["en"]
 

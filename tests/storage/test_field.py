@@ -185,5 +185,7 @@ def test_every_storage_question_of_the_collection_is_answered(estimate, capsys):
         asked = [row["id"] for row in csv.DictReader(lines) if row["stage"] == "storage"]
     right = [case for case in asked if case in ANSWERS and ANSWERS[case](estimate)]
     with capsys.disabled():
-        print(f"\nstorage questions: {len(right)} of {len(asked)} right; wrong or unanswered: {sorted(set(asked) - set(right))}")
+        print(
+            f"\nstorage questions: {len(right)} of {len(asked)} right; wrong or unanswered: {sorted(set(asked) - set(right))}"
+        )
     assert len(right) >= 0.8 * len(asked)

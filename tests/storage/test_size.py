@@ -299,5 +299,3 @@ def test_one_market_one_currency():
     for market in ("international", "china"):
         products = shelf(market)
         assert (products.estimate.magnitude[products.storage_class == "parallel-fs"] > 0).all()
-
-

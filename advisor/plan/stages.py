@@ -1,0 +1,212 @@
+"""How each stage's inputs are made from a resolved scenario and the stages before it. Numbers only pass through here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from advisor import catalog
+from advisor.budget import BudgetEstimate, BudgetInputs, Job, Purchase, Quote, Recovery, Tier, exchange_rate, price_plan
+from advisor.catalog import GPU
+from advisor.memory import MemoryEstimate, MemoryInputs, escalate, estimate_memory
+from advisor.network import (
+    CommunicationInputs,
+    Fabric,
+    LeafSpine,
+    cheapest_fabric,
+    fabric_ladder,
+    require_interconnect,
+    size_leaf_spine,
+)
+from advisor.plan.records import ClusterPlan, Interconnect, PlannedMemory
+from advisor.scenario.defaults import Resolved
+from advisor.storage import StorageEstimate, StorageInputs, size_storage
+from advisor.throughput import ThroughputEstimate
+from advisor.training import Layout, Training
+from advisor.units import Q, Quantity, unit
+from advisor.workload import WorkloadEstimate, WorkloadInputs, estimate_workload
+
+#: Shares of the step that may be spent waiting: what is good, and the line where one must act.
+GOOD, LIMIT = 0.1, 0.2
+BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "none": 0.0}
+
+
+def plan_workload(resolved: Resolved, training: Training, layout: Layout) -> WorkloadEstimate:
+    """Stage 1."""
+    return estimate_workload(
+        WorkloadInputs(
+            architecture=resolved.architecture,
+            training=training,
+            sequence_length=resolved["sequence_length"],
+            tokens=resolved["tokens"],
+            epochs=resolved["epochs"],
+            activation_recomputation=layout.activation_recomputation,
+        )
+    )
+
+
+def plan_memory(resolved: Resolved, training: Training, layout: Layout, gpu: GPU) -> PlannedMemory:
+    """Stage 2, with the ladder of cheaper layouts."""
+    inputs = MemoryInputs(architecture=resolved.architecture, training=training, layout=layout, capacity=gpu.capacity)
+    estimate = estimate_memory(inputs)
+    fields = {name: getattr(estimate, name) for name in MemoryEstimate.__dataclass_fields__}
+    return PlannedMemory(**fields, escalation=escalate(inputs))
+
+
+def plan_interconnect(
+    resolved: Resolved, training: Training, layout: Layout, gpu: GPU, fabric: Fabric, throughput: ThroughputEstimate
+) -> Interconnect:
+    """What the layout requires of the links, at 10 % and at 20 % of the step spent waiting, and the fabrics that give it."""
+    if layout.gpus == 1:
+        return Interconnect(
+            required_scale_up=None,
+            required_scale_out=None,
+            required_scale_up_limit=None,
+            required_scale_out_limit=None,
+            binding_collective="none",
+            binding_collective_zh="无",
+            communication_share=Q(0.0, unit("")),
+            fabric="none",
+            cheapest_fabric="none",
+        )
+    inputs = CommunicationInputs(architecture=resolved.architecture, training=training, layout=layout, fabric=fabric)
+    # the time that communication can hide behind, and the rest of the step
+    other = throughput.step_time - throughput.exposed_communication - throughput.compute_time
+    good, limit = (
+        require_interconnect(inputs, throughput.compute_time, share=share, other_time=other) for share in (GOOD, LIMIT)
+    )
+    ladder = fabric_ladder(inputs, gpu, throughput.compute_time, share=LIMIT, other_time=other)
+    cheapest = cheapest_fabric(ladder, GOOD) or cheapest_fabric(ladder, LIMIT)
+    several = layout.gpus > fabric.gpus_per_node
+    return Interconnect(
+        required_scale_up=_finite(good.required_scale_up),
+        required_scale_out=_finite(good.required_scale_out) if several else None,
+        required_scale_up_limit=_finite(limit.required_scale_up),
+        required_scale_out_limit=_finite(limit.required_scale_out) if several else None,
+        binding_collective=good.binding_collective,
+        binding_collective_zh=good.binding_collective_zh,
+        communication_share=throughput.communication_share,
+        fabric=f"{fabric.scale_up} / {fabric.nics_per_node} x {fabric.scale_out}" if several else fabric.scale_up,
+        cheapest_fabric=cheapest.name if cheapest else "none in the catalog",
+        ladder=ladder,
+    )
+
+
+def _finite(bandwidth: Quantity) -> Quantity | None:
+    """None where no bandwidth suffices because latency alone exceeds the share."""
+    return bandwidth if math.isfinite(bandwidth.magnitude) else None
+
+
+def plan_network(layout: Layout, fabric: Fabric) -> LeafSpine | None:
+    """The switches between the nodes; None for a single node."""
+    if layout.gpus <= fabric.gpus_per_node or not fabric.scale_out:
+        return None
+    link = catalog.link(fabric.scale_out)
+    kind = "InfiniBand" if "InfiniBand" in link.kind else "Ethernet"
+    return size_leaf_spine(
+        nodes=layout.nodes,
+        ports_per_node=int(fabric.nics_per_node),
+        port_speed=Q(link.line_rate.m_as("Gbit / s"), "Gbit / s"),
+        kind=kind,
+    )
+
+
+def plan_storage(
+    resolved: Resolved, training: Training, workload: WorkloadEstimate, cluster: ClusterPlan, price: Quantity | None
+) -> StorageEstimate:
+    """Stage 4."""
+    data, checkpoint, purchase = resolved["data"], resolved["checkpoint"], resolved["purchase"]
+    interval = checkpoint["interval"]
+    per_parameter = unit("B / parameter")
+    states = BYTES[training.master] + 2 * BYTES[training.moments]
+    return size_storage(
+        StorageInputs(
+            parameters_total=workload.parameters_total,
+            parameters_trainable=workload.parameters_trainable,
+            method=training.method,
+            weights_bytes=Q(BYTES.get(training.weights, 2.0), per_parameter),
+            optimizer_bytes=Q(states, per_parameter),
+            adapter_bytes=Q(BYTES[training.lora.dtype] if training.lora else 4.0, per_parameter),
+            gpu=cluster.gpu,
+            gpus=cluster.gpus,
+            nodes=cluster.nodes,
+            gpus_per_node=cluster.layout.gpus_per_node,
+            tokens=resolved["tokens"],
+            epochs=max(1, math.ceil(resolved["epochs"])),
+            tokens_per_second=cluster.tokens_per_second,
+            training_time=cluster.training_time,
+            sequence_length=resolved["sequence_length"],
+            raw_size=data.get("raw_size"),
+            files=data.get("files"),
+            mean_file_size=data.get("mean_file_size"),
+            bytes_per_token=data.get("bytes_per_token"),
+            location=data.get("location", "object"),
+            upload_bandwidth=data.get("upload_bandwidth"),
+            checkpoint_interval=None if interval == "auto" else interval,
+            keep=checkpoint["keep"],
+            asynchronous=checkpoint["asynchronous"],
+            provider=purchase.get("provider"),
+            region=purchase.get("region"),
+            mode=purchase["mode"],
+            gpu_price=price,
+        )
+    )
+
+
+def plan_budget(
+    resolved: Resolved,
+    gpu: GPU,
+    memory: MemoryEstimate,
+    cluster: ClusterPlan,
+    storage: StorageEstimate,
+    other_jobs: tuple[Job, ...] = (),
+) -> BudgetEstimate:
+    """Stage 5."""
+    purchase = resolved["purchase"]
+    interconnect = cluster.interconnect
+    several = cluster.nodes > 1
+    job = Job(
+        gpu=gpu.name,
+        gpus=cluster.gpus,
+        gpus_per_node=cluster.layout.gpus_per_node,
+        training_time=cluster.training_time,
+        training_time_low=cluster.low,
+        training_time_high=cluster.high,
+        memory=memory.total,
+        scale_out=interconnect.required_scale_out_limit if several else None,
+    )
+    bought = ("provider", "region", "instance", "mode", "currency", "as_of", "experiments")
+    return price_plan(
+        BudgetInputs(
+            job=job,
+            other_jobs=other_jobs,
+            purchase=Purchase(**{name: purchase[name] for name in bought if name in purchase}),
+            recovery=Recovery(
+                interval=storage.checkpoint_interval,
+                write_time=storage.checkpoint_stall,
+                restart_time=storage.restart_time,
+                checkpoint_size=storage.checkpoint_size,
+            ),
+            goodput=storage.goodput,
+            tiers=tuple(_tier(one) for one in storage.tiers),
+            requests_read=storage.requests.get_per_epoch * max(1.0, float(resolved["epochs"]))
+            + storage.requests.list_per_epoch,
+            requests_write=storage.requests.put,
+            raw_data=storage.raw_size,
+            quotes=quotes_of(purchase.get("quotes", ())),
+            exchange_rate=exchange_rate(purchase.get("as_of")),
+        )
+    )
+
+
+def quotes_of(given: Any) -> tuple[Quote, ...]:
+    """The user's quotes as records of the budget stage."""
+    return tuple(Quote(**quote) for quote in given)
+
+
+def _tier(tier: Any) -> Tier:
+    """A storage tier as the budget bills it: the price of a month over the bought capacity."""
+    price = None
+    if tier.price is not None and tier.capacity.magnitude > 0:
+        price = tier.price / tier.capacity
+    return Tier(role=tier.role, storage_class=tier.storage_class, capacity=tier.capacity, price=price)
