@@ -1,0 +1,242 @@
+"""`make_plan`: a scenario through all five stages. The only place where stages meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from advisor import catalog
+from advisor.budget import convert, exchange_rate, gpu_prices
+from advisor.cluster import ClusterEstimate, SearchInputs, assess, choose, illegal
+from advisor.network import fabric_of
+from advisor.plan import stages
+from advisor.plan.advice import advise
+from advisor.plan.records import ClusterPlan, Plan
+from advisor.scenario import Scenario, ScenarioError
+from advisor.scenario.defaults import Resolved, resolve, training_of
+from advisor.throughput import ThroughputInputs, accelerator_of, estimate_throughput
+from advisor.trail import Step
+from advisor.training import Layout, Training
+from advisor.units import Q, Quantity, UnitError, to_json, unit, whole
+
+SIZES = ("data", "tensor", "pipeline", "context", "expert")
+
+
+def make_plan(scenario: Scenario | dict[str, Any]) -> Plan:
+    """The plan of a scenario. Raises ScenarioError (a ValueError) with one sentence when it cannot be taken."""
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_dict(scenario)
+    resolved = resolve(scenario)
+    training = training_of(resolved)
+    choice = _choose(resolved, training)
+    if resolved.origins["framework"] != "given" and _model_parallel(choice.layout) and training.framework != "megatron":
+        # ZeRO alone did not do: the layout found is one that only Megatron-like engines run, so the job is planned on one.
+        resolved = resolve(scenario.replace(framework="megatron"))
+        resolved.origins["framework"] = "derived"
+        training = training_of(resolved)
+        choice = _choose(resolved, training)
+    _derive(resolved, choice)
+    return _assemble(scenario, resolved, training, choice)
+
+
+def _model_parallel(layout: Layout) -> bool:
+    return layout.tensor_parallel_size * layout.pipeline_parallel_size * layout.context_parallel_size > 1
+
+
+def search_inputs(resolved: Resolved, training: Training) -> SearchInputs:
+    """What the scenario leaves open, as the search takes it."""
+    parallelism = resolved["parallelism"] if isinstance(resolved["parallelism"], dict) else {}
+    fixed = {f"{name}_sizes": (parallelism[name],) for name in SIZES[1:] if name in parallelism}
+    if parallelism and not any(parallelism.get(name, 1) > 1 for name in SIZES[1:]):
+        fixed = {f"{name}_sizes": (1,) for name in SIZES[1:]}
+    gpu, gpus = resolved["gpu"], resolved["gpus"]
+    if gpus == "auto" and "data" in parallelism:
+        gpus = int(np.prod([parallelism.get(name, 1) for name in SIZES[:4]]))
+    one = resolved.given
+    return SearchInputs(
+        architecture=resolved.architecture,
+        training=training,
+        sequence_length=resolved["sequence_length"],
+        tokens=resolved["tokens"] * resolved["epochs"],
+        gpus=() if gpu == "auto" else (gpu,),
+        prices=_prices(resolved),
+        counts=() if gpus == "auto" else (gpus,),
+        gpus_per_node=resolved.values.get("gpus_per_node", 8),
+        scale_out=None if resolved["scale_out"] == "auto" else resolved["scale_out"],
+        global_batch_size=resolved.values.get("global_batch_size"),
+        gradient_accumulation_steps=one("gradient_accumulation_steps"),
+        micro_batch_sizes=_just(one("micro_batch_size")),
+        zero_stages=_just(parallelism.get("zero_stage")),
+        virtual_pipeline=parallelism.get("virtual_pipeline"),
+        recomputations=_just(one("activation_recomputation")),
+        offloads=(one("offload") or "none",),
+        model_parallel="always" if any(parallelism.get(name, 1) > 1 for name in SIZES[1:]) else "framework",
+        deadline=one("deadline"),
+        budget=_limit(resolved),
+        **fixed,
+    )
+
+
+def _just(value: Any) -> tuple:
+    return () if value is None else (value,)
+
+
+def _limit(resolved: Resolved) -> Quantity | None:
+    limit = resolved.given("budget_limit")
+    return None if limit is None else convert(limit, "USD", exchange_rate(resolved["purchase"].get("as_of")))
+
+
+def _prices(resolved: Resolved) -> Quantity | None:
+    """Prices per GPU-hour of every catalog card as this purchase finds them; None for the catalog's usual prices."""
+    purchase = resolved["purchase"]
+    if not any(name in purchase for name in ("provider", "region", "quotes", "as_of")) and purchase["mode"] == "on_demand":
+        return None
+    mode = "on_demand" if purchase["mode"] == "own" else purchase["mode"]
+    found = gpu_prices(
+        mode=mode,
+        provider=purchase.get("provider"),
+        region=purchase.get("region"),
+        as_of=purchase.get("as_of"),
+        quotes=stages.quotes_of(purchase.get("quotes", ())),
+    )
+    names = [gpu.name for gpu in catalog.gpus()] if resolved["gpu"] == "auto" else [resolved["gpu"]]
+    if not any(name in found for name in names):
+        return None
+    usd = unit("USD / GPU / h")
+    return Q(np.array([found[name].price.m_as(usd) if name in found else np.inf for name in names]), usd)
+
+
+def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
+    """The search's choice; where nothing fits on what was asked for, that very layout, so that the plan can say why."""
+    inputs = search_inputs(resolved, training)
+    asked = _asked(resolved, inputs)
+    reason = illegal(resolved.architecture, asked) if asked is not None else None
+    if reason is not None:
+        raise ScenarioError(f"parallelism cannot be used: {reason}")
+    choice = choose(inputs, may_offload=resolved.given("offload") is None)
+    if choice.verdict == "does_not_fit" and asked is not None:
+        gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
+        return assess(inputs, gpu, asked, choice.reasons)
+    return choice
+
+
+def _asked(resolved: Resolved, inputs: SearchInputs) -> Layout | None:
+    """The layout as asked for, with the most economical choice of what was left open; None when the count was left open."""
+    if not inputs.counts:
+        return None
+    parallelism = resolved["parallelism"] if isinstance(resolved["parallelism"], dict) else {}
+    gpus = inputs.counts[0]
+    model = int(np.prod([parallelism.get(name, 1) for name in SIZES[1:4]]))
+    data = max(gpus // model, 1)
+    micro = resolved.given("micro_batch_size") or 1
+    steps = resolved.given("gradient_accumulation_steps")
+    batch = resolved.values.get("global_batch_size")
+    if batch and batch % (micro * data):
+        raise ScenarioError(
+            f"global_batch_size must be a multiple of micro_batch_size x data = {micro * data}, but {batch} was given."
+        )
+    try:
+        return Layout(
+            sequence_length=inputs.sequence_length,
+            micro_batch_size=micro,
+            gradient_accumulation_steps=steps or (batch // (micro * data) if batch else 1),
+            zero_stage=parallelism.get("zero_stage", 3 if data > 1 and resolved["method"] == "full" else 0),
+            data_parallel_size=data,
+            tensor_parallel_size=parallelism.get("tensor", 1),
+            pipeline_parallel_size=parallelism.get("pipeline", 1),
+            context_parallel_size=parallelism.get("context", 1),
+            expert_parallel_size=parallelism.get("expert", 1),
+            sequence_parallel=parallelism.get("sequence_parallel", parallelism.get("tensor", 1) > 1),
+            virtual_pipeline=parallelism.get("virtual_pipeline", 1),
+            activation_recomputation=resolved.given("activation_recomputation") or "full",
+            offload=resolved.given("offload") or "none",
+            gpus_per_node=min(inputs.gpus_per_node, gpus),
+        )
+    except UnitError as error:
+        raise ScenarioError(f"parallelism cannot be used: {error}") from None
+
+
+def _derive(resolved: Resolved, choice: ClusterEstimate) -> None:
+    """Write what the search chose back into the scenario, as derived."""
+    layout = choice.layout
+    chosen = {
+        "gpu": choice.gpu,
+        "gpus": choice.gpus,
+        "gpus_per_node": layout.gpus_per_node,
+        "scale_out": choice.scale_out or "none",
+        "micro_batch_size": layout.micro_batch_size,
+        "gradient_accumulation_steps": layout.gradient_accumulation_steps,
+        "global_batch_size": layout.global_batch_size,
+        "activation_recomputation": layout.activation_recomputation,
+        "offload": layout.offload,
+    }
+    for key, value in chosen.items():
+        if resolved.values.get(key) in (None, "auto"):
+            resolved.put(key, value, "derived")
+    sizes = {name: getattr(layout, f"{name}_parallel_size") for name in SIZES}
+    sizes |= {name: getattr(layout, name) for name in ("zero_stage", "sequence_parallel", "virtual_pipeline")}
+    origin = "given" if isinstance(resolved.given("parallelism"), dict) else "derived"
+    resolved.put("parallelism", to_json(sizes), origin)
+
+
+def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice: ClusterEstimate) -> Plan:
+    """Every stage on the chosen layout."""
+    gpu, layout = catalog.gpu(choice.gpu), choice.layout
+    link = (choice.scale_out or None) if layout.nodes > 1 else None
+    fabric = fabric_of(gpu, link, int(layout.gpus_per_node))
+    workload = stages.plan_workload(resolved, training, layout)
+    memory = stages.plan_memory(resolved, training, layout, gpu)
+    throughput = estimate_throughput(
+        ThroughputInputs(
+            architecture=resolved.architecture,
+            training=training,
+            layout=layout,
+            accelerator=accelerator_of(gpu, training),
+            fabric=fabric,
+        )
+    )
+    interconnect = stages.plan_interconnect(resolved, training, layout, gpu, fabric, throughput)
+    tokens = resolved["tokens"] * resolved["epochs"]
+    time = (tokens / throughput.tokens_per_second).to("h")
+    per_step = Q(layout.global_batch_size * layout.sequence_length, unit("token"))
+    cluster = ClusterPlan(
+        gpu=gpu.name,
+        gpus=choice.gpus,
+        nodes=choice.nodes,
+        layout=layout,
+        step_time=throughput.step_time,
+        steps=int(whole((tokens / per_step).to(""))),
+        tokens_per_second_per_gpu=throughput.tokens_per_second_per_gpu,
+        tokens_per_second=throughput.tokens_per_second,
+        mfu=throughput.mfu,
+        hfu=throughput.hfu,
+        training_time=time,
+        gpu_hours=(time * Q(choice.gpus, unit("GPU"))).to("GPU * h"),
+        low=(time * (throughput.low / throughput.step_time)).to("h"),
+        high=(time * (throughput.high / throughput.step_time)).to("h"),
+        throughput=throughput,
+        interconnect=interconnect,
+        network=stages.plan_network(layout, fabric),
+        reasons=choice.reasons,
+    )
+    price = None if choice.cost is None else choice.cost / choice.gpu_hours
+    storage = stages.plan_storage(resolved, training, workload, cluster, price)
+    budget = stages.plan_budget(resolved, gpu, memory, cluster, storage)
+    trail: list[Step] = []
+    for estimate in (workload, memory, throughput, storage, budget):
+        trail += estimate.trail
+    plan = Plan(
+        given=scenario.to_dict(),
+        scenario=resolved.to_dict(),
+        training=training,
+        workload=workload,
+        memory=memory,
+        cluster=cluster,
+        storage=storage,
+        budget=budget,
+        advice=(),
+        trail=tuple(trail),
+    )
+    return replace(plan, advice=advise(plan, resolved))
