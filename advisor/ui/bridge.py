@@ -1,9 +1,9 @@
 """The plan keeper: a plan is never lost.
 
 It lives in the page's address (so a link, a reload, the back button and another browser find it), in the browser's storage (so
-a new tab, a JupyterLab notebook and the next stage find it), in named plans, and in the undo history of the tab. The keeper also
-tells when the calculation behind the page has ended, shows that work is going on, names controls for assistive technology and
-sets the page's language.
+a new tab, a JupyterLab notebook and the next stage find it), in named plans, and in the undo history of the tab. The keeper
+also tells when the calculation behind the page has ended, shows that work is going on, names controls for assistive technology
+and sets the page's language.
 
     keeper = PlanKeeper(texts, restore=form.apply)   # displayed once a page, anywhere; it draws nothing of itself
     keeper.offer(scenario.given)                     # after each change of the reader's: address, storage, links, undo

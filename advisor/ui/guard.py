@@ -58,10 +58,9 @@ class Alerts:
         """Show one message in place of the last: a bilingual text, a marked text, or an error with a sentence."""
         if severity not in SEVERITIES:
             raise ValueError(f"severity must be one of {', '.join(SEVERITIES)}, but was given {severity!r}.")
-        self._message = (
-            severity,
-            self.texts.pick(message) if isinstance(message, Exception) and not hasattr(message, "text") else message,
-        )
+        if isinstance(message, Exception):
+            message = getattr(message, "text", None) or str(message)
+        self._message = (severity, message)
         self._render()
 
     def clear(self) -> None:

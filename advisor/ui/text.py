@@ -28,7 +28,7 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 TAGS = {"en": "en", "zh": "zh-CN"}
 
 
-def N_(text: str) -> str:  # noqa: N802 - gettext's own name for a text marked here and translated later
+def N_(text: str) -> str:
     """Mark a text for translation."""
     return text
 
