@@ -62,13 +62,12 @@ def seconds(kind: str, size: Any, ranks: Any, ranks_per_node: Any, fabric: Numbe
         return reduce if kind == "all_reduce" else gather
     k = n / r
     several, some = k > 1.0, n > 1.0
-    network = _between(r, sharing, fabric)
-    if kind == "send":
-        travel = size / np.where(several, network, fabric.up)
+    if kind == "send":  # one GPU sends, whatever stands beside it in the node, and so reaches one port
+        travel = size / np.where(several, _between(1.0, sharing, fabric), fabric.up)
         ramp = np.where(several, fabric.out_ramp, fabric.up_ramp)
         return some * (fabric.up_latency + several * fabric.out_hop + travel + np.sqrt(ramp * travel))
     x = (r - 1.0) / n * size / (_in_node_bandwidth(r, fabric) * fabric.all_to_all)
-    y = r * (n - r) / n * size / network
+    y = r * (n - r) / n * size / _between(r, sharing, fabric)
     latency = fabric.up_latency + _share("all_to_all.hop") * fabric.up_hop * (r - 1.0)
     latency = latency + several * (fabric.out_hop + fabric.up_hop * (k - 1.0))
     return some * (latency + np.maximum(x, y) + np.sqrt(fabric.up_ramp * x) + np.sqrt(fabric.out_ramp * y))

@@ -25,6 +25,8 @@ from advisor.units import (
     unit,
 )
 
+#: From the least sure to the surest.
+CONFIDENCE = ("low", "medium", "high")
 _ONE, _NONE, _NO_TIME = Q(1.0, ""), Q(0.0, ""), Q(0.0, "s")
 
 
@@ -43,6 +45,7 @@ class Fabric(Record):
     scale_out_bandwidth: large-message bus bandwidth of a whole node (all its ports) between nodes; zero without a network.
     scale_out_latency, scale_out_hop, scale_out_ramp: one level of the tree, one step of the ring, square-root term.
     gpus_per_node: GPUs joined by the scale-up link (72 in an NVL72 rack). nics_per_node: ports per such node.
+    confidence: "low", "medium" or "high": that of the less sure of the two links; low where nobody measured collectives on it.
     rdma: whether the network between nodes moves data without the host's processor.
     """
 
@@ -123,6 +126,11 @@ class Numbers(NamedTuple):
     nics: Any
 
 
+def _confidence(name: str) -> str:
+    """How sure the bandwidth of a class of links is, as its constant says."""
+    return catalog.constant_row(f"network.{name}.efficiency")["confidence"]
+
+
 def _line_rate(gpu: Any, link: str) -> Quantity:
     """One-way line rate of a GPU's link: half of the catalogued NVLink total, its PCIe lanes, or that of another link."""
     if link != gpu.scale_up:
@@ -152,6 +160,7 @@ def _scale_up(gpu: Any, gpus_per_node: Any, scale_up: str | None = None, kind: s
         "scale_up_reduction_ramp": constant(f"{name}.reduction_ramp"),
         "scale_up_small_group": constant(f"{name}.small_group"),
         "scale_up_all_to_all": constant(f"{name}.all_to_all"),
+        "confidence": _confidence(name),
         "peer_access": name != "pcie_host",
         "bridge_gpus": bridge_gpus if bridge is not None else 1,
         "bridge_bandwidth": bridge,
@@ -164,7 +173,7 @@ def _scale_out(link: Any, gpus_per_node: Any, nics_per_node: Any) -> dict[str, A
     if link is None:
         zero = Q(0.0, unit("s"))
         nothing = {"scale_out_bandwidth": Q(0.0, unit("GB / s / node")), "scale_out_latency": zero, "nics_per_node": 0}
-        return {"scale_out": "", "rdma": False, **nothing}
+        return {"scale_out": "", "rdma": False, "confidence": CONFIDENCE[-1], **nothing}
     name = scale_out_class(link.kind)
     nics = default_nics(link, gpus_per_node) if nics_per_node is None else nics_per_node
     line_rate = link.line_rate.m_as("GB / s")
@@ -176,6 +185,7 @@ def _scale_out(link: Any, gpus_per_node: Any, nics_per_node: Any) -> dict[str, A
         "scale_out_ramp": constant(f"{name}.ramp"),
         "nics_per_node": nics,
         "rdma": bool(link.rdma),
+        "confidence": _confidence(name) if link.node_bus_bandwidth is not None else "low",
     }
 
 
@@ -220,8 +230,9 @@ def fabric_of(
     """
     up = _scale_up(gpu, gpus_per_node, scale_up, scale_up_class)
     out = _scale_out(_link(scale_out), up["gpus_per_node"], nics_per_node)
+    confidence = min(up.pop("confidence"), out.pop("confidence"), key=CONFIDENCE.index)
     both = {key: _plain(value) for key, value in (up | out).items()}
-    return Fabric(name=f"{both['scale_up']} / {both['scale_out'] or 'no network'}", **both)
+    return Fabric(name=f"{both['scale_up']} / {both['scale_out'] or 'no network'}", confidence=confidence, **both)
 
 
 def fabrics_of(

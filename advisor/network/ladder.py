@@ -104,10 +104,9 @@ def fabric_ladder(
         pairs = buildable(g) + (cloud_only(g) if clouds else [])
         fabrics = [fabric_of(gpu, link, g, count) for link, count in pairs]
         costs = [network_cost(link, fabric.nics_per_node) for (link, _), fabric in zip(pairs, fabrics, strict=True)]
-        sure = [link.confidence for link, _ in pairs]
     else:
         fabrics = _inside(gpu, g)
-        costs, sure = [None] * len(fabrics), [""] * len(fabrics)
+        costs = [None] * len(fabrics)
     together = stack([replace(fabric, name="", scale_up="", scale_out="") for fabric in fabrics])
     steps, shares = step_with(replace(inputs, fabric=together), compute_time, other_time)
     steps, shares = np.broadcast_to(steps.m_as("s"), len(fabrics)), np.broadcast_to(shares.m_as(""), len(fabrics))
@@ -127,9 +126,9 @@ def fabric_ladder(
             cost_low=None if cost is None else cost[0],
             cost=None if cost is None else cost[1],
             cost_high=None if cost is None else cost[2],
-            confidence=confidence,
+            confidence=str(fabric.confidence),
         )
-        for fabric, step, waited, cost, confidence in zip(fabrics, steps, shares, costs, sure, strict=True)
+        for fabric, step, waited, cost in zip(fabrics, steps, shares, costs, strict=True)
     ]
     return tuple(sorted(rungs, key=lambda rung: (rung.step_time, -rung.scale_out_bandwidth), reverse=True))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.network import size_leaf_spine
+from advisor.network import oversubscription_ladder, size_leaf_spine, step_with
 from advisor.units import Q, UnitError
 
 FAST = Q(400, "Gbit/s")
@@ -91,8 +91,6 @@ def test_refusals():
 
 
 def test_oversubscription_costs_time_only_where_traffic_leaves_its_leaf(job):
-    from advisor.network import oversubscription_ladder, step_with
-
     shape = {"zero_stage": 3, "micro_batch_size": 2, "sequence_length": 4096}
     small, large = (job("H100 SXM5 80GB", "InfiniBand NDR 4x", data_parallel_size=gpus, **shape) for gpus in (128, 1024))
     times = {
