@@ -255,7 +255,7 @@ def small_files(
 
 
 def _worth_packing(before: FileSet, after: FileSet, storage_class: str, already_local: bool) -> tuple[bool, dict[str, str]]:
-    """Whether packing pays: where opens starve the GPUs, or where fetching loose files takes much longer than fetching shards."""
+    """Whether packing pays: where opens starve the GPUs, or where fetching loose files takes far longer than shards."""
     if before.files <= 2 * after.files:
         return False, both("The files are large already: packing would not reduce them.", "文件已经足够大，无需再打包。")
     size = f"{before.mean_size.m_as(unit('kB')):,.0f} kB"
@@ -268,8 +268,8 @@ def _worth_packing(before: FileSet, after: FileSet, storage_class: str, already_
     loose, packed = before.list_time + before.get_time, after.list_time + after.get_time
     if not (storage_class == "local-nvme" and already_local) and loose > 2 * packed and loose > WORTH_WAITING:
         return True, both(
-            f"Fetching {before.files:,} files of {size} takes {time_text(loose)} in requests alone; {after.files:,} shards take "
-            f"{time_text(packed)}.",
+            f"Fetching {before.files:,} files of {size} takes {time_text(loose)} in requests alone; {after.files:,} shards "
+            f"take {time_text(packed)}.",
             f"读取 {before.files:,} 个平均 {size} 的小文件，仅请求就要 {time_text_zh(loose)}；"
             f"打包成 {after.files:,} 个分片后为 {time_text_zh(packed)}。",
         )

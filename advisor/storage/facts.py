@@ -64,7 +64,7 @@ def failure_rates(gpu: str) -> tuple[Quantity, Quantity, Quantity, str]:
     else:
         middle, basis = float(planning["value"]), "planning value over all published clusters"
     rate = "1 / node / day"
-    return tuple(_per_gpu(Q(value, unit(rate))) for value in (low, middle, high)) + (basis,)
+    return (*(_per_gpu(Q(value, unit(rate))) for value in (low, middle, high)), basis)
 
 
 def _per_gpu(rate: Quantity) -> Quantity:

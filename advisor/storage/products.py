@@ -194,7 +194,8 @@ def evaluate(
 ) -> Offers:
     """Buy every product for every need: capacity for the bytes (with headroom), for the bandwidth, or the minimum.
 
-    needed, read, write: arrays of k needs (bandwidths as delivered); written: mean rate of writing, which elastic products bill. Results are k x n arrays over the n products.
+    needed, read, write: arrays of k needs (bandwidths as delivered); written: mean rate of writing, which elastic products bill.
+    Results are k x n arrays over the n products.
     """
     classes = market.storage_class
     distributed = np.isin(classes, SHARED)

@@ -187,7 +187,7 @@ class UploadLink(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Startup(Record):
-    """What happens between "start" and the first step; total = container + weights + initialization (+ cache when it must precede)."""
+    """Before the first step: total = container + weights + initialization (+ cache, when it cannot fill during training)."""
 
     container_time: Time
     weights_size: Bytes
@@ -284,7 +284,7 @@ class StorageEstimate(Record):
     dataset: what training reads in an epoch (packed); raw_size: what lies there now.
     checkpoint_size: what one save writes; resume_size: a complete resume state; weights_size: the deliverable.
     required_read, required_write: of the whole cluster. goodput: useful share of the run's time, with its interval from the
-    failure statistics. lost_work is of one fault, rework of the whole run; restarts are expected faults (any number, not whole).
+    failure statistics. lost_work is of one fault, rework of the whole run; restarts are expected faults (not a whole number).
     fills_after: when a given or assumed disk is full, None if it never is.
     """
 

@@ -22,8 +22,8 @@ CLASS_REASONS = {
     ("hot_checkpoints", "object"): (
         "object_as_live_target",
         both(
-            "Object storage is no live checkpoint target: mounts time out under many sharded writers. Write to disk first and upload "
-            "in the background.",
+            "Object storage is no live checkpoint target: mounts time out under many sharded writers. Write to disk first and "
+            "upload in the background.",
             "对象存储不适合作为检查点的直接写入目标：多节点分片写入时挂载容易超时。应先写本地或文件系统，再后台上传。",
         ),
     ),

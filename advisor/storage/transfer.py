@@ -1,4 +1,4 @@
-"""Moving data: upload by link or on a shipped device, every machine loading at the start, and data in another region or cloud."""
+"""Moving data: upload by link or shipped device, every machine loading at the start, data in another region or cloud."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def upload_links(raw_size: Quantity, given: Quantity | None, currency: str) -> t
 
 
 def upload_wait(location: str, raw_size: Quantity, given: Quantity | None, nodes: int) -> Quantity:
-    """Time until the raw data are in the training region: nothing where they are, the link's or the crossing's time otherwise."""
+    """Time until the raw data are in the training region: none where they are, else that of the link or of the crossing."""
     if location in ("object", "node"):
         return Q(0.0, unit("s"))
     if location == "local":
@@ -130,6 +130,7 @@ def hybrid(
     uncached = dataset * epochs * price
     cached = dataset * price
     time = (dataset / offered).to(unit("s"))
+    once, always = money_text(_plain(cached)), money_text(_plain(uncached))
     place = both("another region", "另一地域") if between == "regions" else both("another cloud", "另一家云")
     return Hybrid(
         between=between,
@@ -143,9 +144,9 @@ def hybrid(
         checkpoint_bill=checkpoint_traffic * price,
         label=both(
             f"Data in {place['en']}: {rate_text(offered)} across against {rate_text(read_needed)} needed; "
-            f"{money_text(_plain(cached))} to copy once ({time_text(time)}), {money_text(_plain(uncached))} to read across every epoch.",
+            f"{once} to copy once ({time_text(time)}), {always} to read across every epoch.",
             f"数据在{place['zh']}：跨网只有 {rate_text(offered)}，需要 {rate_text(read_needed)}；"
-            f"一次性拷入缓存 {money_text(_plain(cached))}（{time_text_zh(time)}），每轮跨网读取共 {money_text(_plain(uncached))}。",
+            f"一次性拷入缓存 {once}（{time_text_zh(time)}），每轮跨网读取共 {always}。",
         ),
     )
 

@@ -61,7 +61,7 @@ def money_text(money: Quantity) -> str:
 
 
 def in_words(value: Any, language: int) -> str:
-    """A value of a sentence: a time, a size or a bandwidth in the unit that suits it; a pair by language (0 English, 1 Chinese)."""
+    """A value of a sentence: a time, a size or a bandwidth in the unit that suits it; a pair by language (0 en, 1 zh)."""
     if isinstance(value, tuple):
         return value[language]
     if not isinstance(value, Quantity):

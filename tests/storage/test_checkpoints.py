@@ -25,7 +25,7 @@ from advisor.units import Q, UnitError
 PER_PARAMETER = Q(2, "B/parameter"), Q(12, "B/parameter"), Q(4, "B/parameter")
 MEASURED = {(row["id"], row["quantity"]): Q(float(row["value"]), row["unit"]) for row in table("storage_measurements.csv")}
 
-#: MLPerf Storage's own "1T" configuration (DLIO, llama_1t.yaml): 128 layers of hidden 25872, MLP 98304 and 32 key-value heads for
+#: MLPerf Storage's own "1T" configuration (DLIO, llama_1t.yaml): 128 layers of hidden 25872, MLP 98304, 32 key-value heads of
 #: 32 heads: 4 h^2 + 3 h f a layer and two embeddings of 128256, 1.326e12 parameters in all. With 14 bytes each: 18.6 TB.
 MLPERF_1T = 128 * (4 * 25872**2 + 3 * 25872 * 98304) + 2 * 128256 * 25872
 
@@ -114,7 +114,7 @@ def test_daly_interval_is_where_goodput_peaks(stall):
 
 
 def test_seven_billion_saved_every_half_hour_on_nas_and_on_nvme():
-    # 6.74e9 x 14 = 94.3 GB. A NAS of 300 MB/s stops training for 314 s every 1800 s of work (15 %); NVMe at 5 GB/s for 19 s (1 %).
+    # 6.74e9 x 14 = 94.3 GB. A NAS of 300 MB/s stops training for 314 s every 1800 s of work (15 %); NVMe at 5 GB/s for 19 s.
     size, interval, mtbf = full_state(6_738_415_616), Q(30, "min"), Q(2000, "h")
     nas, nvme = size / Q(0.3, "GB/s"), size / Q(5, "GB/s")
     assert nas.m_as("s") == pytest.approx(314.5, rel=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_flow_names_one_binding_hop_and_chains_its_places(estimate):
     assert worst.binding
     data = [hop for hop in found.flow if hop.chain == "data"]
     assert (data[0].start, data[-1].end) == ("source", "gpu")
-    for before, after in zip(data, data[1:], strict=False):
+    for before, after in pairwise(data):
         assert before.end == after.start
     for hop in found.flow:
         assert hop.time.m_as("s") == pytest.approx((hop.size / hop.offered).m_as("s"))
@@ -286,7 +287,7 @@ def test_locations_in_words():
     assert read_location("other region", None, known) == "other_region"
     assert read_location("AWS", "Alibaba Cloud", known) == "other_cloud"
     assert read_location("aws", "AWS", known) == "object"
-    with pytest.raises(CatalogError, match="data.location must be one of"):
+    with pytest.raises(CatalogError, match=r"data\.location must be one of"):
         read_location("the moon", None, known)
 
 
