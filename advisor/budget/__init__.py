@@ -10,7 +10,8 @@ from advisor.budget.estimate import price_plan
 from advisor.budget.modes import Mixture, best_mixture, mixture_cost, reserved_break_even
 from advisor.budget.money import BudgetError, ExchangeRate, convert, exchange_rate, range_text, rounded
 from advisor.budget.offers import Offer
-from advisor.budget.ownership import OwnershipEstimate, OwnershipInputs, compare_buy_and_rent
+from advisor.budget.ownership import compare_buy_and_rent
+from advisor.budget.owning import OwnershipEstimate, OwnershipInputs
 from advisor.budget.prices import PriceQuote, gpu_prices
 from advisor.budget.records import (
     Advice,

@@ -129,8 +129,8 @@ class PlatformScore(Record):
 
     score: Fraction
     answered: Fraction
-    blockers: tuple
-    open_questions: tuple
+    blockers: tuple[dict, ...]
+    open_questions: tuple[dict, ...]
 
 
 def score_platform(answers: Mapping[str, Answer]) -> PlatformScore:

@@ -9,8 +9,7 @@ from advisor.budget.alternatives import interruption_rate
 from advisor.budget.lines import TERMS, given_or
 from advisor.budget.modes import reserved_break_even
 from advisor.budget.money import convert
-from advisor.budget.offers import Offer
-from advisor.budget.purchase import derived_reservation
+from advisor.budget.offers import Offer, derived_reservation
 from advisor.budget.records import MODES, BudgetInputs, ModeEstimate
 from advisor.budget.spot import SpotInputs, estimate_spot
 from advisor.units import Q, Quantity, maximum, unit

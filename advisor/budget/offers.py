@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor import catalog
 from advisor.budget.money import currency_of
@@ -199,6 +199,20 @@ def all_offers(as_of: str, quotes: Iterable[Quote] = ()) -> tuple[Offer, ...]:
         if not {(offer.provider, offer.gpu, offer.mode, name) for name in ("", offer.instance)} & taken
     )
     return (*newest.values(), *kept)
+
+
+def derived_reservation(base: Offer, mode: str) -> Offer:
+    """A reservation of an on-demand offer at the typical discount, marked as derived and of low confidence."""
+    discount = catalog.constant(f"budget.{mode}_discount").m_as("")
+    return replace(
+        base,
+        mode=mode,
+        hourly=base.hourly * (1 - discount),
+        origin="derived",
+        confidence="low",
+        source=f"{base.source}; {mode} at a typical discount of {discount:.0%}",
+        minimum_hours=0.0,
+    )
 
 
 @functools.lru_cache(maxsize=4096)

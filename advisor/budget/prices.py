@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget.money import BudgetError, ExchangeRate, exchange_rate
-from advisor.budget.offers import Offer, all_offers, is_stale, too_old
+from advisor.budget.offers import Offer, all_offers, derived_reservation, is_stale, too_old
 from advisor.budget.records import MODES, Job, PriceUsed, Purchase, Quote, age_of
 from advisor.units import MoneyPerGPUTime, Q, Quantity, Record, unit
 
@@ -253,7 +253,12 @@ def _gpu_prices(mode: str, provider: str | None, region: str | None, currency: s
     rate = exchange_rate(day)
     home = "china" if currency == "CNY" else "international"
     best: dict[str, tuple] = {}
-    for offer in all_offers(day, quotes):
+    found = all_offers(day, quotes)
+    if mode in ("reserved_1y", "reserved_3y"):
+        found += tuple(
+            derived_reservation(offer, mode) for offer in found if offer.mode == "on_demand" and offer.minimum_hours <= 0
+        )
+    for offer in found:
         if offer.mode != mode or offer.minimum_hours > 0:
             continue
         if provider is not None and offer.provider.lower() != provider.lower():
@@ -261,8 +266,8 @@ def _gpu_prices(mode: str, provider: str | None, region: str | None, currency: s
         if region is not None and offer.region.lower() != region.lower():
             continue
         per_gpu = hourly_in(offer, currency, rate) / offer.gpus
-        shaky = second_choice(offer, day) and provider is None
-        rank = (offer.origin != "quote", shaky, offer.market != home, per_gpu)
+        shaky = second_choice(offer, day) and provider is None and offer.origin != "derived"
+        rank = (offer.origin != "quote", offer.origin == "derived", shaky, offer.market != home, per_gpu)
         if offer.gpu not in best or rank < best[offer.gpu][0]:
             best[offer.gpu] = (rank, offer, per_gpu)
     return {

@@ -9,7 +9,7 @@ from advisor.budget import ownership
 from advisor.budget.alternatives import interruption_rate
 from advisor.budget.lines import TERMS, given_or, value
 from advisor.budget.money import BudgetError, convert
-from advisor.budget.offers import Offer
+from advisor.budget.offers import Offer, derived_reservation
 from advisor.budget.prices import choose_offer, machines_for
 from advisor.budget.records import BudgetInputs
 from advisor.budget.spot import SpotEstimate, SpotInputs, estimate_spot
@@ -34,20 +34,6 @@ def choose(inputs: BudgetInputs, offers: tuple[Offer, ...], day: str) -> Offer:
             base = choose_offer(inputs.job, offers, mode="on_demand", **asked)
             return derived_reservation(base, purchase.mode)
     return choose_offer(inputs.job, offers, mode="on_demand" if purchase.mode == "own" else purchase.mode, **asked)
-
-
-def derived_reservation(base: Offer, mode: str) -> Offer:
-    """A reservation of an on-demand offer at the typical discount, marked as derived and of low confidence."""
-    discount = value(f"{mode}_discount").m_as("")
-    return dataclasses.replace(
-        base,
-        mode=mode,
-        hourly=base.hourly * (1 - discount),
-        origin="derived",
-        confidence="low",
-        source=f"{base.source}; {mode} at a typical discount of {discount:.0%}",
-        minimum_hours=0.0,
-    )
 
 
 def own_offer(inputs: BudgetInputs, base: Offer, owned: Any) -> tuple[Offer, Quantity]:

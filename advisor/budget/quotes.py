@@ -111,7 +111,7 @@ class QuoteFile(Record):
     """What a price file held: the quotes that can be used, and a sentence for each row that cannot."""
 
     quotes: tuple[Quote, ...]
-    problems: tuple
+    problems: tuple[dict, ...]
 
 
 def read_quotes(given: str | bytes | Path) -> QuoteFile:

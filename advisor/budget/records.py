@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from advisor.budget.modes import Mixture
 from advisor.budget.money import BudgetError, ExchangeRate, currency_of
+from advisor.budget.owning import OwnershipEstimate
+from advisor.budget.spot import SpotEstimate
 from advisor.trail import Step
 from advisor.units import (
     Bandwidth,
@@ -278,7 +281,7 @@ class Alternative(Record):
     stale: bool
     qualifies: bool
     why_not: dict | None
-    caveats: tuple
+    caveats: tuple[dict, ...]
     labels: tuple[str, ...] = ()
     basis: str = "planned"
 
@@ -341,9 +344,9 @@ class BudgetEstimate(Record):
     price: PriceUsed
     modes: tuple[ModeEstimate, ...]
     contributors: tuple[Contributor, ...]
-    spot: Any
-    buy_or_rent: Any
-    mixture: Any
+    spot: SpotEstimate
+    buy_or_rent: OwnershipEstimate | None
+    mixture: Mixture | None
     cumulative: tuple[Spend, ...]
     finish_time: Time
     sentence: dict

@@ -144,10 +144,12 @@ def test_the_trail_computes_what_it_says(inputs):
         assert evaluate(step) == step.value
 
 
-def test_the_estimate_goes_to_json(inputs):
-    written = json.dumps(price_plan(inputs(off=())).to_dict())
-    assert "NaN" not in written
-    assert "Infinity" not in written
+def test_the_estimate_goes_to_json_and_back(inputs):
+    estimate = price_plan(inputs(off=(), demand=(8.0, 0.0, 16.0)))
+    written = json.dumps(estimate.to_dict(), allow_nan=False)
+    again = type(estimate).from_dict(json.loads(written))
+    assert again.to_dict() == json.loads(written)
+    assert again.lines == estimate.lines
 
 
 def test_impossible_values_are_refused_in_one_sentence(inputs):

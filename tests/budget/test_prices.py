@@ -195,3 +195,12 @@ def test_the_users_quote_for_several_machines():
     slow = Quote(gpu="H100", price=Q(2, "USD/h"), per="GPU", as_of=DAY, provider="a friend", network=Q(100, "Gbit/s"))
     with pytest.raises(BudgetError, match="needs 100 GB/s per machine"):
         plan(job, quotes=(slow,), provider="a friend")
+
+
+def test_reservations_are_found_for_the_search():
+    published = gpu_prices(mode="reserved_1y", as_of=DAY)
+    # GCP a2-highgpu: 18.5137 USD an hour for eight cards reserved for a year.
+    assert published["A100 SXM4 40GB"].price.m_as("USD / GPU / h") == pytest.approx(18.5137 / 8, rel=1e-3)
+    derived = gpu_prices(mode="reserved_1y", provider="AWS", as_of=DAY)[H100]
+    assert (derived.origin, derived.confidence) == ("derived", "low")
+    assert derived.price.m_as("USD / GPU / h") == pytest.approx(6.88 * 0.68)
