@@ -228,8 +228,9 @@ def from_json(value: Any, hint: Any = Any) -> Any:
         magnitude = value["value"]
         return Q(np.array(magnitude) if isinstance(magnitude, list) else magnitude, value["unit"])
     origin = get_origin(hint)
-    if origin is tuple and isinstance(value, list):
-        return tuple(from_json(item, get_args(hint)[0]) for item in value)
+    if (origin is tuple or hint is tuple) and isinstance(value, list):
+        item_hint = get_args(hint)[0] if origin is tuple else Any
+        return tuple(from_json(item, item_hint) for item in value)
     if isinstance(value, dict) and hasattr(hint, "from_dict"):
         return hint.from_dict(value)
     if isinstance(value, dict):

@@ -115,7 +115,7 @@ def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
     reason = illegal(resolved.architecture, asked) if asked is not None else None
     if reason is not None:
         raise ScenarioError(f"parallelism cannot be used: {reason}")
-    choice = choose(inputs, may_offload=resolved.given("offload") is None)
+    choice = choose(inputs, may_offload=False)
     if choice.verdict == "does_not_fit" and asked is not None:
         gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
         return assess(inputs, gpu, asked, choice.reasons)

@@ -60,6 +60,8 @@ class Interconnect(Record):
     binding_collective_zh: str
     communication_share: Fraction
     fabric: str
+    scale_up_bandwidth: BandwidthPerGPU | None = None
+    scale_out_bandwidth: BandwidthPerNode | None = None
     cheapest_fabric: str
     ladder: tuple[FabricRung, ...] = ()
 

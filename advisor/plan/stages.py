@@ -88,6 +88,8 @@ def plan_interconnect(
         communication_share=throughput.communication_share,
         fabric=f"{fabric.scale_up} / {fabric.nics_per_node} x {fabric.scale_out}" if several else fabric.scale_up,
         cheapest_fabric=cheapest.name if cheapest else "none in the catalog",
+        scale_up_bandwidth=fabric.scale_up_bandwidth,
+        scale_out_bandwidth=fabric.scale_out_bandwidth if several else None,
         ladder=ladder,
     )
 
@@ -163,8 +165,6 @@ def plan_budget(
 ) -> BudgetEstimate:
     """Stage 5."""
     purchase = resolved["purchase"]
-    interconnect = cluster.interconnect
-    several = cluster.nodes > 1
     job = Job(
         gpu=gpu.name,
         gpus=cluster.gpus,
@@ -173,7 +173,7 @@ def plan_budget(
         training_time_low=cluster.low,
         training_time_high=cluster.high,
         memory=memory.total,
-        scale_out=interconnect.required_scale_out_limit if several else None,
+        scale_out=_asked_of_the_cloud(cluster),
     )
     bought = ("provider", "region", "instance", "mode", "currency", "as_of", "experiments")
     return price_plan(
@@ -197,6 +197,14 @@ def plan_budget(
             exchange_rate=exchange_rate(purchase.get("as_of")),
         )
     )
+
+
+def _asked_of_the_cloud(cluster: ClusterPlan) -> Quantity | None:
+    """The network an offer must have: what the layout requires, but no more than the fabric the time was planned on."""
+    if cluster.nodes == 1:
+        return None
+    required, planned = cluster.interconnect.required_scale_out_limit, cluster.interconnect.scale_out_bandwidth
+    return planned if required is None else min(required, planned)
 
 
 def quotes_of(given: Any) -> tuple[Quote, ...]:
