@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from advisor import catalog
-from advisor.training import Training
+from advisor.training import Layout, Training
 
 
 @functools.lru_cache(maxsize=1)
@@ -17,7 +17,7 @@ def _residuals() -> dict[tuple[str, str], dict[str, str]]:
     return {(row["method"], row["framework"]): row for row in rows}
 
 
-def interval_of(training: Training) -> tuple[float, float, str]:
+def interval_of(training: Training, layout: Layout | None = None) -> tuple[float, float, str]:
     """(low, high) as multiples of the expected total, and in words what they rest on."""
     rows = _residuals()
     method = {"full": "full", "qlora": "qlora"}.get(training.method, "lora")

@@ -20,9 +20,10 @@ NORMS_BEFORE_AND_AFTER = ("gemma2", "gemma3", "gemma3_text", "glm4", "gemma4", "
 NORMS_AFTER = ("olmo2", "olmo3")
 ONE_NORM = ("falcon", "phi", "cohere", "cohere2", "gptj", "codegen")
 NORMS_ON_SAME_INPUT = ("gpt_neox",)
+NORM_WRITTEN_OUT = ("cohere", "cohere2")
 SCALE_IN_FP32 = ("gemma", "gemma2", "gemma3", "gemma3_text")
 COMPOSED_GELU = ("gpt2", "gptj", "codegen", "gpt_neo", "phi", "gpt_bigcode")
-NATIVE_SOFTMAX = ("gpt2", "gptj", "gpt_bigcode")
+NATIVE_SOFTMAX = ("gpt2", "falcon", "gptj", "gpt_bigcode")
 RELU = ("opt",)
 FUSED_QKV = ("qkv_proj", "query_key_value", "Wqkv", "qkv")
 OUTPUTS = ("o_proj", "out_proj", "dense", "wo", "attn_out")
@@ -177,6 +178,8 @@ class _Layers:
     # -- norms ----------------------------------------------------------------------------------------------------------
 
     def _norm_part(self, inner: bool = False) -> str:
+        if self.kernels == "stock" and self.family in NORM_WRITTEN_OUT:
+            return "layernorm_written_out"
         if self.architecture.norm == "layernorm" or self.kernels != "stock":
             return "layernorm"
         if self.family in SCALE_IN_FP32:

@@ -43,7 +43,8 @@ class Parts(Record):
     embedding_trained: Parameters
     head_trained: Parameters
     gathered_layers: Bytes
-    gathered_root: Bytes
+    gathered_embedding: Bytes
+    gathered_head: Bytes
     largest_layer: Bytes
     largest_linear: Bytes
     layer_copies: Bytes
@@ -137,7 +138,8 @@ class _Counter:
             **{f"{part}_weights": Q(self.weights[part], byte) for part in PARTS},
             **{f"{part}_trained": Q(self.trained[part], count) for part in PARTS},
             gathered_layers=Q(layers + experts, byte),
-            gathered_root=Q((self.base["embedding"] + self.base["head"]) * computed, byte),
+            gathered_embedding=Q(self.base["embedding"] * computed, byte),
+            gathered_head=Q(self.base["head"] * computed, byte),
             largest_layer=Q(largest, byte),
             largest_linear=Q(max(inner) * 2.0 if quantized else 0.0, byte),
             layer_copies=Q(2.0 * self.linear * table["weight_copy"][self.recipe], byte),
