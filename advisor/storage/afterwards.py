@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.catalog import constant
+from advisor.storage.inputs import WEIGHTS_BYTES
 from advisor.storage.records import Artefact, Retention
 from advisor.storage.words import both
 from advisor.units import Q, Quantity, unit, whole
@@ -41,11 +42,9 @@ def artefacts(
     method: str,
     parameters_total: Quantity,
     parameters_trainable: Quantity,
-    weights_bytes: Quantity,
     adapter_bytes: Quantity,
     resume_size: Quantity,
-    object_price: Quantity,
-    archive_price: Quantity,
+    price: Quantity,
 ) -> tuple[Artefact, ...]:
     """What is kept after the run, for how long and at what price over that time.
 
@@ -54,11 +53,7 @@ def artefacts(
     """
     keep = constant("storage.artefact_retention")
     short = constant("storage.checkpoint_retention")
-    # Serving weights are 16-bit whatever the recipe trained in.
-    served = Q(
-        min(2.0, weights_bytes.m_as(unit("B/parameter"))) if weights_bytes.m_as(unit("B/parameter")) >= 2 else 2.0,
-        unit("B/parameter"),
-    )
+    served = WEIGHTS_BYTES
     entries = []
     adapters = method != "full"
     if adapters:
@@ -124,7 +119,7 @@ def artefacts(
             size=size.to(unit("GB")),
             where=where_,
             keep_for=time,
-            price=_money(size, archive_price if where_ == "archive" else object_price, time),
+            price=_money(size, price, time),
             reason=reason,
         )
         for name, label, size, where_, time, reason in entries

@@ -43,8 +43,8 @@ def read_location(words: str, provider: str | None, providers: tuple[str, ...], 
 
 
 @functools.lru_cache(maxsize=256)
-def failure_rates(gpu: str) -> tuple[Quantity, Quantity, Quantity, str]:
-    """(low, expected, high) faults per GPU and hour of a card that stop a job, and the basis in words.
+def failure_rates(gpu: str) -> tuple[Quantity, Quantity, Quantity, tuple[str, str]]:
+    """(low, expected, high) faults per GPU and hour of a card that stop a job, and the basis in words (en, zh).
 
     From the reliability catalog: the clusters of this card's generation, or all of them where it has none. One study of one
     cluster says little about the next one, so the interval always covers the planning range.
@@ -60,9 +60,11 @@ def failure_rates(gpu: str) -> tuple[Quantity, Quantity, Quantity, str]:
             values[len(values) // 2] if len(values) % 2 else (values[len(values) // 2 - 1] * values[len(values) // 2]) ** 0.5
         )
         low, high = min(low, values[0]), max(values[-1], 2 * middle)
-        basis = f"{len(values)} published cluster(s) of {own[0]['gpu']}"
+        count, card = len(values), own[0]["gpu"]
+        basis = (f"{count} published cluster{'s' if count > 1 else ''} of {card}", f"{count} 个公开的 {card} 集群")
     else:
-        middle, basis = float(planning["value"]), "planning value over all published clusters"
+        middle = float(planning["value"])
+        basis = ("planning value over all published clusters", "所有公开集群的规划值")
     rate = "1 / node / day"
     return (*(_per_gpu(Q(value, unit(rate))) for value in (low, middle, high)), basis)
 

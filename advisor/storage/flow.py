@@ -79,7 +79,6 @@ class FlowNumbers:
     object_write: Quantity
     preprocessing_rate: Quantity | None
     preprocessing_cost: Quantity | None
-    preprocessing_need: Quantity | None
     shards_class: str
     shards_read: Quantity
     shards_write: Quantity
@@ -131,7 +130,7 @@ def data_flow(numbers: FlowNumbers) -> tuple[Hop, ...]:
                 "preprocessing",
                 data,
                 n.raw_size,
-                n.preprocessing_need,
+                None,
                 n.preprocessing_rate,
                 n.preprocessing_cost,
                 "clean, tokenize or decode, pack; before the run, on CPU machines",

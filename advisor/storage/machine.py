@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from advisor.catalog import constant
 from advisor.storage.afterwards import daily_checkpoints
 from advisor.storage.dataset import DatasetSize
-from advisor.storage.designs import Need
+from advisor.storage.designs import Need, Situation
 from advisor.storage.inputs import StorageInputs
-from advisor.units import Q, Quantity, unit
+from advisor.storage.records import StorageHost
+from advisor.units import Q, Quantity, maximum, unit
 
 #: Machines with more cards than this are taken as training boxes: more NVMe, more network.
 BOX = 2
@@ -19,7 +20,6 @@ BOX = 2
 class Machine:
     """One training machine as storage sees it; assumed parts are said."""
 
-    box: bool
     network: Quantity
     nvme: Quantity
     nvme_read: Quantity
@@ -28,10 +28,10 @@ class Machine:
 
 
 def machine_of(inputs: StorageInputs) -> Machine:
+    """What the inputs say of a machine, and planning values for the rest."""
     box = min(inputs.gpus, inputs.gpus_per_node) > BOX
     kind = "box" if box else "single"
     return Machine(
-        box=box,
         network=inputs.node_network or constant(f"storage.node_network_{kind}"),
         nvme=inputs.local_nvme if inputs.local_nvme is not None else constant(f"storage.nvme_size_{kind}"),
         nvme_read=inputs.nvme_read or constant(f"storage.nvme_read_{kind}"),
@@ -54,3 +54,22 @@ def role_needs(
         "environments": Need(constant("storage.environment_size").to(unit("GB")), still, still),
         "logs": Need(constant("storage.log_size").to(unit("GB")), still, still),
     }
+
+
+def host_of(inputs: StorageInputs, situation: Situation, read: Quantity, write: Quantity, background: Quantity) -> StorageHost:
+    """What storage asks of one machine: cache and hot checkpoints on NVMe, staging memory, threads for the data loaders."""
+    nodes = Q(inputs.nodes, unit("node"))
+    rate, size = unit("GB/s/node"), unit("GB/node")
+    workers = inputs.gpus_per_node * int(constant("storage.readers_per_gpu").m_as(unit("1/GPU")))
+    staging = (situation.checkpoint / nodes).to(size) if inputs.asynchronous else Q(0.0, size)
+    local = situation.needs["shards"].size + situation.needs["hot_checkpoints"].size
+    return StorageHost(
+        local_nvme=(local / nodes).to(size),
+        nvme_read=(read / nodes).to(rate),
+        nvme_write=(write / nodes).to(rate),
+        staging_ram=staging,
+        ram=maximum(constant("storage.host_ram_per_gpu_box"), 2 * staging),
+        cpu_threads=max(int(constant("storage.host_threads_per_gpu_box").m_as(unit("1/node"))), workers),
+        data_workers=workers,
+        network=((read + background) / nodes).to(rate),
+    )

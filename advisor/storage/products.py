@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.catalog import constant, storage_products
+from advisor.catalog import constant, instances, storage_products
 from advisor.units import Q, Quantity, maximum, minimum, unit
 
 CLASSES = ("local-nvme", "parallel-fs", "nas", "block", "object", "archive")
@@ -56,12 +56,22 @@ class Shelf:
         return CURRENCY[self.market]
 
 
+@functools.lru_cache(maxsize=256)
 def market_of(provider: str | None) -> str:
-    """The market of a provider: that of its storage products, else international."""
-    for product in storage_products():
-        if provider and product.provider.split()[0].lower() == provider.split()[0].lower() and product.market in REFERENCE:
-            return product.market
+    """The market of a provider: that of its storage products, else of its machines, else international."""
+    if not provider:
+        return "international"
+    word = provider.split()[0].lower()
+    for products in (storage_products(), instances()):
+        for product in products:
+            if product.market in REFERENCE and (product.provider == provider or product.provider.split()[0].lower() == word):
+                return product.market
     return "international"
+
+
+def regions() -> tuple[str, ...]:
+    """Regions that storage products are priced in."""
+    return tuple(dict.fromkeys(one.region for one in storage_products() if one.region))
 
 
 def providers(market: str | None = None) -> tuple[str, ...]:
@@ -161,9 +171,7 @@ class Offers:
     deciding: np.ndarray
 
 
-def node_bandwidths(
-    nodes: int, box: bool, network: Quantity, nvme: tuple[Quantity, Quantity]
-) -> dict[str, tuple[Quantity, Quantity]]:
+def node_bandwidths(nodes: int, network: Quantity, nvme: tuple[Quantity, Quantity]) -> dict[str, tuple[Quantity, Quantity]]:
     """(read, write) of the whole cluster that each class gives at most: its clients, and the machines' network."""
     count = Q(nodes, unit("node"))
     nas = minimum(
@@ -194,7 +202,7 @@ def evaluate(
 ) -> Offers:
     """Buy every product for every need: capacity for the bytes (with headroom), for the bandwidth, or the minimum.
 
-    needed, read, write: arrays of k needs (bandwidths as delivered); written: mean rate of writing, which elastic products bill.
+    needed, read, write: arrays of k needs (bandwidths as delivered); written: mean rate of writing, billed by elastic products.
     Results are k x n arrays over the n products.
     """
     classes = market.storage_class

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 RESUME_STATE = (
-    "weights, optimizer states, scheduler step, data position, RNG states of every rank, gradient scaler and the run's settings",
+    "weights, optimizer states, scheduler step, data position, RNG states of all ranks, gradient scaler and the run's settings",
     "权重、优化器状态、学习率调度步数、数据读取位置、各进程随机数状态、梯度缩放器以及训练配置",
 )
 PUBLICATION = (

@@ -92,18 +92,12 @@ def test_opens_needed_against_each_class(two_terabytes):
 
 def test_packing_is_not_sold_on_a_local_disk():
     # rf-detr pull request 1396: 172.7 s loose against 173.3 s in tar shards on a local disk (118 000 images).
+    prices = Q(4e-7, "USD/request"), Q(5e-6, "USD/request")
     local = small_files(
-        118_000,
-        Q(19, "GB"),
-        Q(19, "GB"),
-        Q(1, "h"),
-        4,
-        Q(2, "GB/s"),
-        Q(4e-7, "USD/request"),
-        Q(5e-6, "USD/request"),
-        "local-nvme",
+        118_000, Q(19, "GB"), Q(19, "GB"), Q(1, "h"), 4, Q(2, "GB/s"), *prices, "local-nvme", already_local=True
     )
-    assert not local.worthwhile or "local" not in local.reason["en"]
+    assert not local.worthwhile
+    assert "nothing measurable" in local.reason["en"]
 
 
 def test_shards_have_the_asked_size_and_no_reader_idles():
