@@ -123,6 +123,51 @@ def test_published_counts(name, published, tolerance, locator):
     assert abs(total(find_architecture(name)) / published - 1) <= tolerance
 
 
+QUERY_HEADS = [12, 12, 12, 12, 12, 16, 16, 16, 16, 16, 16, 16, 20, 20, 20, 20]
+WIDTHS = [0.5, 0.73, 0.97, 1.2, 1.43, 1.67, 1.9, 2.13, 2.37, 2.6, 2.83, 3.07, 3.3, 3.53, 3.77, 4.0]
+
+#: Configurations as their repositories write them, of code that transformers does not hold, and the stored tensors' count.
+CUSTOM = [
+    ("Qwen/Qwen-7B", 7_721_324_544, {
+        "model_type": "qwen", "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "vocab_size": 151936, "kv_channels": 128, "no_bias": True, "tie_word_embeddings": False,
+    }),
+    ("zai-org/chatglm-6b", 6_173_286_400, {
+        "model_type": "chatglm", "hidden_size": 4096, "inner_hidden_size": 16384, "num_layers": 28, "num_attention_heads": 32,
+        "vocab_size": 130528, "position_encoding_2d": True, "max_sequence_length": 2048,
+    }),
+    ("openbmb/MiniCPM-2B", 2_724_880_896, {
+        "model_type": "minicpm", "hidden_size": 2304, "intermediate_size": 5760, "num_hidden_layers": 40,
+        "num_attention_heads": 36, "num_key_value_heads": 36, "vocab_size": 122753,
+    }),
+    ("apple/OpenELM-270M", 271_527_168, {
+        "model_type": "openelm", "model_dim": 1280, "num_transformer_layers": 16, "head_dim": 64, "vocab_size": 32000,
+        "num_query_heads": QUERY_HEADS, "num_kv_heads": [n // 4 for n in QUERY_HEADS], "ffn_multipliers": WIDTHS,
+        "ffn_dim_divisor": 256, "normalize_qk_projections": True, "share_input_output_layers": True,
+    }),
+    ("inclusionAI/Ling-lite", 16_801_974_272, {
+        "model_type": "bailing_moe", "hidden_size": 2048, "intermediate_size": 5632, "moe_intermediate_size": 1408,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 126464,
+        "num_experts": 64, "num_shared_experts": 2, "num_experts_per_tok": 6, "use_bias": False, "use_qkv_bias": False,
+        "tie_word_embeddings": False, "first_k_dense_replace": 0,
+    }),
+    ("databricks/dbrx-base", 131_596_523_520, {
+        "model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352,
+        "attn_config": {"kv_n_heads": 8}, "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+    }),
+    ("tencent/Hunyuan-A13B-Instruct", 80_393_183_232, {
+        "model_type": "hunyuan_v1_moe", "hidden_size": 4096, "intermediate_size": 3072, "moe_intermediate_size": [3072] * 32,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "num_experts": 64,
+        "moe_topk": [8] * 32, "num_shared_expert": [1] * 32, "vocab_size": 128167, "tie_word_embeddings": True,
+    }),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "stored", "config"), CUSTOM, ids=[row[0] for row in CUSTOM])
+def test_models_with_code_of_their_own(name, stored, config):
+    assert total(architecture_from_config(config, name)) == stored
+
+
 #: Active parameters as papers give them: some leave out the embedding (gpt-oss counts the head and not the embedding).
 ACTIVE = [
     ("Mixtral 8x7B", 12.9e9, 0.002, "mistral.ai/news/mixtral-of-experts: 12.9B per token"),

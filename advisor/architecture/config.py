@@ -17,7 +17,7 @@ from advisor.catalog.tables import table
 #: Names that one thing has in configuration files, newest first.
 ALIASES = {
     "hidden_size": ("hidden_size", "n_embd", "d_model", "model_dim"),
-    "num_hidden_layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "num_hidden_layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers"),
     "num_attention_heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"),
     "num_key_value_heads": (
         "num_key_value_heads",
@@ -28,7 +28,7 @@ ALIASES = {
         "num_key_value_groups",
     ),
     "head_dim": ("head_dim", "kv_channels", "attention_head_dim", "d_kv"),
-    "intermediate_size": ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff", "dim_ff"),
+    "intermediate_size": ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff", "dim_ff", "inner_hidden_size"),
     "vocab_size": ("vocab_size", "padded_vocab_size"),
     "max_position_embeddings": (
         "max_position_embeddings",

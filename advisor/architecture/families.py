@@ -142,6 +142,8 @@ CHATGLM = Family(attention="fused", fused="query_key_value", out="dense", bias="
                  head="output_layer")  # fmt: skip
 BAICHUAN = Family(attention="fused", fused="W_pack")
 MOE_ROUTER = Experts(width="intermediate_size", router="router")
+BAILING = Family(attention="fused", fused="query_key_value", out="dense", bias="use_qkv_bias", out_bias="use_bias",
+                 embedding="word_embeddings", experts=Experts(shared="count"))  # fmt: skip
 SHARED = Experts(shared="shared_expert_intermediate_size", shared_gate=True)
 DELTA_NET = replace(QWEN3, gate=True)
 
@@ -280,6 +282,18 @@ FAMILIES: dict[str, Family] = {
                                           shared_names=("up_proj", "down_proj")), **SQUARED),
     "lfm2": replace(PLAIN, out="out_proj", mlp=("w1", "w3", "w2"), qk_norm="head"),
     "lfm2_moe": replace(PLAIN, out="out_proj", mlp=("w1", "w3", "w2"), qk_norm="head", experts=Experts()),
+    "mllama_text_model": PLAIN,
+    "bitnet": BIASED,
+    "laguna": replace(QWEN3, experts=Experts(shared="shared_expert_intermediate_size", correction=True)),
+    "minimax_m3_vl_text": replace(PLAIN, qk_norm="head", mlp=("gate_up_proj", "down_proj"),
+                                  experts=Experts(width="intermediate_size", shared="shared_intermediate_size",
+                                                  shared_names=("gate_up_proj", "down_proj"))),
+    "bailing_moe": BAILING,
+    "bailing_moe_v2": replace(BAILING, qk_norm="head", qk_norm_if="use_qk_norm"),
+    "arctic": replace(PLAIN, norms=3, experts=Experts(width="intermediate_size")),
+    "chatglm_6b": replace(BLOOM, embedding_norm=False),
+    "nemotron-nas": replace(PLAIN, norms=0),
+    "openelm": replace(PLAIN, norms=0, embedding="token_embeddings"),
     "recurrent_gemma": Family(bias="attention_bias", out_bias=True, mlp_bias=True),
     "mamba": replace(PLAIN, norms=1, embedding="embeddings"),
     "falcon_mamba": replace(PLAIN, norms=1, embedding="embeddings"),
@@ -293,9 +307,10 @@ SAME = {
     "qwen3_omni_moe_text": "qwen3_moe", "qwen3_omni_moe_talker_text": "qwen3_moe", "gemma3": "gemma3_text",
     "gemma3n": "gemma3n_text", "gemma4": "gemma4_text", "llama4": "llama4_text", "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text", "kimi_k2": "deepseek_v3", "glm4v_text": "glm4", "glm4v_moe_text": "glm4_moe",
-    "mllama_text_model": "llama", "internlmxcomposer2": "internlm2", "ernie4_5_vl_moe_text": "ernie4_5_moe",
+    "internlmxcomposer2": "internlm2", "ernie4_5_vl_moe_text": "ernie4_5_moe",
     "refinedweb": "falcon", "refinedwebmodel": "falcon", "rw": "falcon", "aquila2": "aquila", "skywork": "yi",
-    "deepseek_vl_v2": "deepseek_v2", "kimi_vl": "deepseek_v3", "phi4mm": "phi3", "phi3_v": "phi3",
+    "deepseek_vl_v2": "deepseek_v2", "kimi_vl": "deepseek_v3", "phi4mm": "phi3",
+    "phi4_multimodal": "phi3", "deci": "nemotron-nas", "stablelm_epoch": "stablelm", "phi3_v": "phi3",
     "smolvlm_text": "llama", "idefics3_text": "llama", "minimax_text_01": "minimax",
     "minimax_m1": "minimax", "olmo_1124": "olmo2", "mistral3_text": "mistral", "pixtral_text": "mistral",
     "exaone4_5_text": "exaone4", "granite_speech_text": "granite", "minicpm4": "minicpm", "qwen2_5_omni": "qwen2",

@@ -7,10 +7,10 @@ import json
 import re
 from typing import Any
 
+import advisor.catalog as catalog
 from advisor.architecture.read import architecture_from_config
 from advisor.architecture.records import Architecture, ArchitectureError
 from advisor.architecture.sizes import bare_size, typical_architecture
-from advisor.catalog import CatalogError, model, table
 
 #: Common short names that are neither a catalog name nor a repository's.
 NICKNAMES = {"8x7b": "Mixtral 8x7B", "8x22b": "Mixtral 8x22B"}
@@ -21,7 +21,7 @@ WANTED = "A model is a catalog name, a size such as '13B' or a config.json objec
 def _configs() -> dict[str, tuple[str, str]]:
     """By plain spelling of name and Hugging Face id: the catalog name and its config as JSON text."""
     result: dict[str, tuple[str, str]] = {}
-    rows = table("model_configs.csv")
+    rows = catalog.table("model_configs.csv")
     for row in rows:
         result[_plain(row["name"])] = (row["name"], row["config"])
     for row in rows:
@@ -46,8 +46,8 @@ def catalog_architecture(name: str) -> Architecture:
     plain = _plain(NICKNAMES.get(_plain(name), name))
     if plain not in known:
         try:
-            plain = _plain(model(name).name)
-        except CatalogError as error:
+            plain = _plain(catalog.model(name).name)
+        except catalog.CatalogError as error:
             raise ArchitectureError(str(error)) from None
     if plain not in known:
         raise ArchitectureError(f"The catalog knows the model {name!r}, but not its architecture: give its config.json.")
@@ -55,16 +55,16 @@ def catalog_architecture(name: str) -> Architecture:
     return architecture_from_config(json.loads(config), title)
 
 
-def find_architecture(description: str | dict[str, Any]) -> Architecture:
+def find_architecture(model: str | dict[str, Any]) -> Architecture:
     """The architecture of a catalog name in any spelling, a bare size ("13B", "350M", "8x7B"), or a config.json object.
 
     Raises ArchitectureError (a ValueError, one sentence) for anything else.
     """
-    if isinstance(description, dict):
-        return architecture_from_config(description)
-    if not isinstance(description, str):
-        raise ArchitectureError(f"{WANTED}, but was given {type(description).__name__}.")
-    text = description.strip()
+    if isinstance(model, dict):
+        return architecture_from_config(model)
+    if not isinstance(model, str):
+        raise ArchitectureError(f"{WANTED}, but was given {type(model).__name__}.")
+    text = model.strip()
     if not text:
         raise ArchitectureError(f"{WANTED}, but the text given is empty.")
     size = bare_size(text)

@@ -9,6 +9,7 @@ from advisor.architecture.config import ALIASES, Config, model_types
 from advisor.architecture.decoder import finish, start
 from advisor.architecture.families import FAMILIES, LLAMA, SAME, Experts, Family
 from advisor.architecture.hybrids import HYBRIDS
+from advisor.architecture.irregular import IRREGULAR
 from advisor.architecture.records import Architecture, ArchitectureError
 from advisor.architecture.variants import VARIANTS
 
@@ -27,7 +28,7 @@ def architecture_from_config(config: dict[str, Any], name: str = "") -> Architec
     if not isinstance(config, dict):
         raise ArchitectureError(f"A model's config must be a JSON object, but is {type(config).__name__}.")
     assumptions: list[str] = []
-    data, nested = _text_model(config, assumptions)
+    data, nested = _text_model(dict(config), assumptions)
     model_type, family, known = _family(data, assumptions)
     reader = Config(_renamed(data, model_type), model_type, name)
     for key in ("hidden_size", "num_hidden_layers"):
@@ -41,7 +42,7 @@ def architecture_from_config(config: dict[str, Any], name: str = "") -> Architec
             f"vocab_size is not in the file; the default of {model_type}, {reader.value('vocab_size')}, was taken."
         )
     decoder = start(reader, family)
-    builder = HYBRIDS.get(model_type) or VARIANTS.get(model_type) or build_common
+    builder = HYBRIDS.get(model_type) or VARIANTS.get(model_type) or IRREGULAR.get(model_type) or build_common
     builder(decoder)
     _mention_extras(reader, assumptions)
     return finish(decoder, tuple(assumptions))
@@ -61,9 +62,12 @@ def _text_model(config: dict[str, Any], assumptions: list[str]) -> tuple[dict[st
             assumptions.append(f"The text model of this {kind} model is sized; its other parts{what} are left out.")
         # A tied head may be said on the outside only.
         outer = {key: data[key] for key in ("tie_word_embeddings", "vocab_size") if key in data and key not in inner}
-        if "tie_word_embeddings" in outer and str(inner.get("model_type", "")).startswith(("gemma", "llama", "mistral")):
-            outer.pop("tie_word_embeddings")
         data, nested = {**outer, **inner}, True
+    left = [key for key in OTHERS if isinstance(config.get(key), dict)]
+    if left and not nested:
+        assumptions.append(f"The text model is sized; the other parts of the file ({', '.join(left)}) are left out.")
+    if any(isinstance(one.get("quantization_config"), dict) for one in (config, data)):
+        assumptions.append("The file's weights are stored quantized; parameters are counted as before quantization.")
     return data, nested
 
 
@@ -78,6 +82,8 @@ def _family(data: dict[str, Any], assumptions: list[str]) -> tuple[str, Family, 
             if model_type:
                 assumptions.append(f"The model type {model_type!r} is not known; its class says {by_class}, which was taken.")
             name = by_class
+    if name == "chatglm" and "inner_hidden_size" in data:
+        name = "chatglm_6b"
     if name in FAMILIES:
         return name, FAMILIES[name], True
     shown = repr(model_type) if model_type else "(none given)"
@@ -123,9 +129,16 @@ def _guess(data: dict[str, Any], shown: str, assumptions: list[str]) -> Family:
         assumed.append("gated experts behind a router without bias")
     if reader.value("tie_word_embeddings") is None:
         assumed.append("an output head of its own")
-    if reader.given("vocab_size") is None:
-        assumed.append("a vocabulary of 32000")
-        data.setdefault("vocab_size", 32_000)
+    hidden = reader.given("hidden_size")
+    if isinstance(hidden, int) and hidden > 0:
+        for key, value in (
+            ("vocab_size", 32_000),
+            ("num_attention_heads", max(hidden // 128, 1)),
+            ("intermediate_size", 4 * hidden),
+        ):
+            if reader.given(key) is None:
+                assumed.append(f"{key} {value}")
+                data[key] = value
     assumptions.append(
         f"The model type {shown} is not known: it was sized as a Llama-like decoder with {', '.join(assumed)}; "
         "biases, norms and any special blocks may differ."
@@ -143,7 +156,7 @@ def _renamed(data: dict[str, Any], model_type: str) -> dict[str, Any]:
             data["num_key_value_heads"] = own["kv_n_heads"]
     elif model_type == "dbrx" and isinstance(data.get("attn_config"), dict):
         data["num_key_value_heads"] = data["attn_config"].get("kv_n_heads", data.get("num_key_value_heads"))
-    elif model_type == "chatglm":
+    elif model_type == "chatglm" and "inner_hidden_size" not in data:
         if not data.get("multi_query_attention"):
             data.pop("multi_query_group_num", None)
         data.setdefault("tie_word_embeddings", False)
@@ -153,6 +166,12 @@ def _renamed(data: dict[str, Any], model_type: str) -> dict[str, Any]:
         heads = data.get("n_head", data.get("num_attention_heads"))
         if "model_type" not in data and isinstance(heads, int) and heads % 8 == 0 and heads >= 64:
             data.update(new_decoder_architecture=True, num_kv_heads=8)
+    elif model_type == "openelm":
+        for key, lists in (("num_attention_heads", "num_query_heads"), ("num_key_value_heads", "num_kv_heads")):
+            numbers = (
+                [one for one in data.get(lists) or () if isinstance(one, int)] if isinstance(data.get(lists), list) else []
+            )
+            data[key] = max(numbers, default=1)
     elif model_type == "nemotron_h":
         listed = data.get("hybrid_override_pattern") or data.get("layers_block_type") or data.get("layer_types")
         if isinstance(listed, (str, list)):
