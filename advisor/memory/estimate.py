@@ -67,7 +67,7 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
         kept = minimum(kept, kept_layer * catalog.constant("memory.activation_offload_window"))
     logits = stage.logits()
     final = stage.tokens * p.layers.final * (stage.head * PER_GPU)
-    always, forward, backward, end = stage.buffers()
+    always, forward, backward, backward_end, end = stage.buffers()
     layer_copies, head_copies = stage.copies()
     kept_copies = layer_copies * (1 - stage.full_recomputation)
     per_tensor = PER_GPU / stage.tensor
@@ -76,7 +76,9 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
     # Sharded gradients of the head appear only when its unit is reduced; until then they are among the buffers.
     head_gradient = minimum(p.embedding_gradient * (stage.head * (1 - stage.sharded_gradients)) * per_tensor, gradients)
     # At the first layer's backward every gradient exists but its own unfinished ones and the embedding's.
-    missing = (p.embedding_gradient * stage.embedding + MISSING_OF_LAYER * p.layer_gradient) * divided
+    untied = stage.head * stage.sharded_gradients * (1 - number(stage.architecture.tie_word_embeddings))
+    unreduced = where(stage.sharded_gradients > 0, 2.0, MISSING_OF_LAYER)
+    missing = (p.embedding_gradient * (stage.embedding + untied) + unreduced * p.layer_gradient) * divided
     late = maximum(before, gradients - minimum(missing, gradients))
     # A tied matrix's two gradients are summed into a third where both are made.
     tied = (
@@ -90,7 +92,7 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
         # Autocast forgets its cached copies only when the forward pass is over, just before the last gradients of the logits.
         (before, kept + final, logits * FORWARD_SHARE, forward + layer_copies + head_copies),
         (maximum(before, head_gradient), kept, ZERO, backward + kept_copies + extra),
-        (late, kept_layer, ZERO, backward + one_copy + extra),
+        (late, kept_layer, ZERO, backward_end + one_copy + extra),
         (gradients, ZERO, ZERO, end + tied),
         (gradients, ZERO, ZERO, temporary),
     )

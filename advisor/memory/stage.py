@@ -61,7 +61,7 @@ class Stage:
         self.copies_of_embedding = maximum(self.embedding, self.head) if tied else self.embedding
         self.full_recomputation = is_word(layout.activation_recomputation, "full")
         self.selective = is_word(layout.activation_recomputation, "selective")
-        self.sharded_gradients = self.many * number(self.zero >= 2) if self.fully_sharded else 0
+        self.sharded_gradients = self.many * number(self.zero >= 2) * self.fully_sharded
         self.tokens = Q(layout.sequence_length * layout.micro_batch_size / layout.context_parallel_size, unit("token"))
 
     def _divided(self, from_stage: int) -> tuple[Any, Any]:
@@ -182,8 +182,8 @@ class Stage:
             tensor_parallel_size=self.tensor,
         )
 
-    def buffers(self) -> tuple[Quantity, Quantity, Quantity, Quantity]:
-        """(always there, in the forward pass, in a layer's backward pass, at the end of the backward pass).
+    def buffers(self) -> tuple[Quantity, Quantity, Quantity, Quantity, Quantity]:
+        """(always there, in the forward pass, in the first and in the last layer's backward pass, after the layers).
 
         Fully sharded: the root unit stays gathered, one layer is prefetched in the forward pass and two live in the backward
         pass beside the gradients on their way to being reduced. DeepSpeed: live parameters up to a limit, and reduce buckets.
@@ -204,7 +204,8 @@ class Stage:
             unreduced = (layer * min(reduce, 2.0) + head) * live if reduce else ZERO
             backward = (root + stage * kept + 2 * layer * (1 - kept)) * live + unreduced
             end = root * reduce * live if reduce else ZERO
-            return ZERO, forward + dequantized, backward + dequantized, end
+            late = (root + layer * (2 - kept)) * live + unreduced
+            return ZERO, forward + dequantized, backward + dequantized, late + dequantized, end
         gathered = ZERO
         if self.divisible:
             whole_stage = (p.gathered_layers * self.share + p.gathered_embedding + p.gathered_head) * per_tensor
@@ -215,7 +216,8 @@ class Stage:
             whole = self.trained(9) * p.gradient_width
             limit = catalog.constant("memory.bucket_deepspeed") * width_of("bf16")
             bucket = where(self.zero >= 1, minimum(2 * limit, whole), whole) * self.many
-        return bucket, gathered + dequantized, gathered + dequantized, ZERO
+        computing = gathered + dequantized
+        return bucket, computing, computing, computing, ZERO
 
     def _reduce_factor(self) -> float:
         """Unreduced 16-bit gradients and the buffer they are reduced in, over the 16-bit weights; 0 with frozen weights."""
