@@ -19,15 +19,12 @@ import operator
 import types
 import typing
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 import numpy as np
-import pint
 
-registry = pint.UnitRegistry(str(Path(__file__).with_name("units.txt")), cache_folder=None)
-registry.formatter.default_format = "~"
-pint.set_application_registry(registry)
+from advisor.registry import registry
+
 Quantity = registry.Quantity
 Q = Quantity
 

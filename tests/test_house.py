@@ -14,6 +14,7 @@ TOP = {"pyproject.toml", "README.md", "notebooks", "advisor", "data", "tests", "
 
 #: The floor of each room. A module imports from its own floor or below, never from above.
 FLOORS = {
+    "registry": 0,
     "units": 0,
     "trail": 1,
     "catalog": 1,
