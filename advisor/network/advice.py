@@ -120,7 +120,10 @@ def _bound(requirement: Requirement, nodes: int) -> Advice:
     share = requirement.communication_share
     verdict = verdict_of(share.m_as(""))
     up, out = requirement.required_scale_up.m_as("GB/s/GPU"), requirement.required_scale_out.m_as("GB/s/node")
-    if not np.isfinite(max(up, out)):
+    if np.isfinite(up) and not np.isfinite(out):
+        need_en = f"that takes {up:.0f} GB/s a GPU inside the node, and no network between nodes makes up for it"
+        need_zh = f"需要节点内每卡 {up:.0f} GB/s，节点间网络再快也无法弥补"
+    elif not np.isfinite(up):
         need_en, need_zh = "no bandwidth is enough, for latency alone takes more", "任何带宽都不够：仅延迟就已超过"
     elif nodes > 1:
         need_en = f"that takes {up:.0f} GB/s a GPU inside the node and {out:.0f} GB/s ({8 * out:.0f} Gb/s) a node between nodes"

@@ -119,19 +119,19 @@ def flows_of(volumes: Volumes, sizes: Sizes, gpus_per_node: Any) -> list[Flow]:
     return flows
 
 
-def flow_seconds(flow: Flow, fabric: Numbers) -> Any:
-    """Time in seconds of all collectives of a flow (0 where it does not occur, whatever the fabric)."""
+def one_each(flow: Flow, fabric: Numbers) -> tuple[Any, Any]:
+    """Time in seconds of one collective of a flow, and of one of its all-reduces (0.0 where there is none)."""
     if flow.kind != "ring":
-        each = seconds(flow.kind, flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing)
-        return flow.count * each
+        return seconds(flow.kind, flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing), 0.0
     gathers, reduces = _any(flow.count), _any(flow.reduces)
     once, twice = ring_seconds(flow.size, flow.ranks, flow.ranks_per_node, fabric, flow.sharing, gathers, reduces)
-    total: Any = 0.0
-    if gathers:
-        total = flow.count * once
-    if reduces:
-        total = total + flow.reduces * twice
-    return total
+    return (once if gathers else 0.0), (twice if reduces else 0.0)
+
+
+def flow_seconds(flow: Flow, fabric: Numbers) -> Any:
+    """Time in seconds of all collectives of a flow."""
+    once, twice = one_each(flow, fabric)
+    return flow.count * once + flow.reduces * twice
 
 
 def windows(training: Training, sizes: Sizes) -> dict[str, tuple[Any, Any]]:
@@ -169,15 +169,30 @@ def estimate_communication(inputs: CommunicationInputs) -> CommunicationEstimate
     sizes = sizes_of(inputs.layout)
     volumes = measure_volumes(inputs.architecture, inputs.training, inputs.layout, trail, sizes)
     fabric = inputs.fabric.numbers()
-    flows = flows_of(volumes, sizes, fabric.gpus_per_node)
-    times = dimension_seconds(flows, fabric)
+    times: dict[str, Any] = dict.fromkeys(DIMENSIONS, Q(0.0, unit("s")))
+    for flow in flows_of(volumes, sizes, fabric.gpus_per_node):
+        times[flow.dimension] = times[flow.dimension] + _timed(flow, fabric, trail)
     values: dict[str, Any] = dict(volumes.totals)
     for name, (share, window) in windows(inputs.training, sizes).items():
-        time = trail.step(f"{name}_time", "collectives", "nccl-curve-fit", collectives=Q(times[name], unit("s")))
-        values[f"{name}_time"] = time
-        values[f"{name}_overlappable"] = trail.step(f"{name}_overlappable", "share * time", "", share=share, time=time)
+        values[f"{name}_time"] = times[name]
+        values[f"{name}_overlappable"] = trail.step(f"{name}_overlappable", "share * time", "", share=share, time=times[name])
         values[f"{name}_window"] = Q(window, unit(""))
     return CommunicationEstimate(**values, trail=trail.done())
+
+
+def _timed(flow: Flow, fabric: Numbers, trail: Trail) -> Time:
+    """The time of a flow, on the trail as so many collectives of so long each."""
+    once, twice = (Q(time, unit("s")) for time in one_each(flow, fabric))
+    name, source = f"{flow.dimension}_time", "nccl-curve-fit"
+    if flow.kind != "ring":
+        return trail.step(name, "messages * time_of_one", source, messages=flow.count, time_of_one=once)
+    if not _any(flow.reduces):
+        return trail.step(name, "gathers * gather_time", source, gathers=flow.count, gather_time=once)
+    if not _any(flow.count):
+        return trail.step(name, "all_reduces * all_reduce_time", source, all_reduces=flow.reduces, all_reduce_time=twice)
+    counts = {"gathers": flow.count, "all_reduces": flow.reduces}
+    both = "gathers * gather_time + all_reduces * all_reduce_time"
+    return trail.step(name, both, source, gather_time=once, all_reduce_time=twice, **counts)
 
 
 def exposed_communication(estimate: CommunicationEstimate, compute_time: Time) -> Time:

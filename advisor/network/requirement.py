@@ -47,6 +47,7 @@ NAMES = {
 
 LOW, HIGH = 3.0, 16.0  # decimal logarithms of the bandwidths searched, in B/s
 HALVINGS = 52
+NO_LIMIT = 1e30  # B/s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +126,9 @@ def require_interconnect(
     up = solve(lambda rate: exposed(numbers._replace(up=rate, out=np.inf, **one_link)), target)
     actual = exposed(numbers)
     waited = actual / (rest + actual)
-    at_required = numbers._replace(
-        out=np.where(np.isfinite(out) & (out > 0), out, np.maximum(numbers.out, 1.0)),
-        up=np.where(np.isfinite(numbers.up) & (numbers.up > 0), numbers.up, 1.0),
-    )
-    binding = _binding(flows, at_required)
+    # Where the inside of the node is what fails, it binds: the network between nodes is then taken as no limit.
+    at_required = numbers._replace(out=np.where(out > 0, np.minimum(out, NO_LIMIT), np.maximum(numbers.out, 1.0)))
+    binding = _binding(flows, at_required, hiding, compute)
     trail = Trail()
     allowed = trail.step(
         "allowed_waiting",
@@ -153,33 +152,42 @@ def require_interconnect(
     )
 
 
-def _name(flow: Flow) -> dict[str, str]:
+def _name(flow: Flow, language: str) -> Any:
     """The flow's collective in words: the kind that stands for most of it."""
-    kind = flow.kind
-    if kind == "ring":
-        kind = "all_reduce" if np.sum(flow.reduces) > np.sum(flow.count) else "all_gather"
-    return NAMES[flow.dimension, kind]
+    if flow.kind != "ring":
+        return NAMES[flow.dimension, flow.kind][language]
+    words = (NAMES[flow.dimension, kind][language] for kind in ("all_reduce", "all_gather"))
+    return np.where(np.asarray(flow.reduces) > flow.count, *words)
 
 
-def _binding(flows: list[Flow], fabric: Numbers) -> tuple[Any, Any, Any]:
-    """Name (en, zh) and level of the flow that takes longest."""
+def _binding(flows: list[Flow], fabric: Numbers, hiding: dict[str, tuple[Any, Any]], compute: Any) -> tuple[Any, Any, Any]:
+    """Name (en, zh) and level of the flow that is waited for longest."""
     if not flows:
         return "none", "无", "none"
     times = [flow_seconds(flow, fabric) for flow in flows]
-    shape = np.broadcast_shapes(*(np.shape(time) for time in times), *(np.shape(flow.ranks_per_node) for flow in flows))
-    table = np.stack([np.broadcast_to(time, shape) for time in times])
-    longest = np.argmax(table, axis=0)
-    some = np.max(table, axis=0) > 0
-    names = [_name(flow) for flow in flows]
-    levels = np.stack(
-        [np.broadcast_to(np.where(flow.ranks > flow.ranks_per_node, "scale_out", "scale_up"), shape) for flow in flows]
-    )
-    chosen = np.take_along_axis(levels, longest[None, ...], axis=0)[0]
-    result = (
-        np.where(some, np.array([name["en"] for name in names])[longest], "none"),
-        np.where(some, np.array([name["zh"] for name in names])[longest], "无"),
-        np.where(some, chosen, "none"),
-    )
+    levels = []
+    for flow in flows:  # the link that would save most if it were no limit
+        inside = flow_seconds(flow, fabric._replace(up=NO_LIMIT, bridge=NO_LIMIT))
+        levels.append(np.where(flow_seconds(flow, fabric._replace(out=NO_LIMIT)) < inside, "scale_out", "scale_up"))
+    whole = dict.fromkeys(DIMENSIONS, 0.0)
+    for flow, time in zip(flows, times, strict=True):
+        whole[flow.dimension] = whole[flow.dimension] + time
+    waited = []
+    for flow, time in zip(flows, times, strict=True):
+        share, window = hiding[flow.dimension]
+        total = np.maximum(whole[flow.dimension], 1e-30)  # seconds
+        waited.append(time * (1.0 - np.minimum(share, window * compute / total)))
+    names = [[_name(flow, language) for flow in flows] for language in ("en", "zh")]
+    shape = np.broadcast_shapes(*(np.shape(one) for one in (*waited, *levels, *names[0])))
+
+    def table(values: list[Any]) -> Any:
+        return np.stack([np.broadcast_to(value, shape) for value in values])
+
+    seconds_waited = table(waited)
+    longest = np.argmax(seconds_waited, axis=0)[None, ...]
+    some = np.max(table(times), axis=0) > 0
+    picked = (np.take_along_axis(table(values), longest, axis=0)[0] for values in (*names, levels))
+    result = tuple(np.where(some, value, none) for value, none in zip(picked, ("none", "无", "none"), strict=True))
     return result if shape else tuple(str(value) for value in result)
 
 

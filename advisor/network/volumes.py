@@ -138,8 +138,8 @@ def _bucket(training: Training) -> float:
 
 def _data_part(
     part: tuple[bool, float, float], architecture: Architecture, training: Training, sizes: Sizes
-) -> tuple[DataPart, Any]:
-    """One part's messages, and the bytes one GPU carries for it."""
+) -> tuple[DataPart, Any, Any, Any]:
+    """One part's messages, its bytes that are all-reduced, those that are gathered and scattered, and among how many ranks."""
     is_expert, trainable, weight_bytes = part
     experts = sizes.expert if is_expert else 1.0
     each = 1.0 / (sizes.tensor * sizes.pipeline * experts)
@@ -155,10 +155,10 @@ def _data_part(
     gathers = 2.0 * gathered * whole_shard * sizes.micro_batches + (1.0 - whole_shard) * (each * (trainable * update_width))
     sharded_bytes = (gradients * (1.0 + every * more) + gathers) * (1.0 - plain)
     plain_bytes = gradients * plain
-    share = np.maximum(1.0 - experts / (sizes.data * sizes.context), 0.0)
-    once = (share > 0) / message
+    ranks = np.maximum(sizes.data * sizes.context / experts, 1.0)
+    once = (ranks > 1.0) / message
     part = DataPart(is_expert, message[()], (plain_bytes * once)[()], (sharded_bytes * once)[()])
-    return part, (share * (2.0 * plain_bytes + sharded_bytes))[()]
+    return part, plain_bytes[()], sharded_bytes[()], ranks
 
 
 def measure_volumes(
@@ -171,14 +171,21 @@ def measure_volumes(
     again = number(np.asarray(layout.activation_recomputation) == "full")
     layers = architecture.num_layers / p
 
-    parts, carried = zip(
-        *(_data_part(part, architecture, training, sizes) for part in parameter_parts(architecture, training)), strict=True
-    )
-    totals = {
-        "data_volume": trail.step(
-            "data_volume", "reduced_and_gathered", "rajbhandari-2020", reduced_and_gathered=Q(sum(carried), byte)
+    parts, carried = [], []
+    for is_expert, *weights in parameter_parts(architecture, training):
+        part, reduced, gathered, ranks = _data_part((is_expert, *weights), architecture, training, sizes)
+        parts.append(part)
+        carried.append(
+            trail.step(
+                "data_volume_experts" if is_expert else "data_volume",
+                "(1 - 1 / ranks) * (2 * all_reduced + gathered_and_scattered)",
+                "rajbhandari-2020",
+                ranks=ranks,
+                all_reduced=Q(reduced, byte),
+                gathered_and_scattered=Q(gathered, byte),
+            )
         )
-    }
+    totals = {"data_volume": carried[0] if len(carried) == 1 else carried[0] + carried[1]}
 
     per_layer = 4.0 + 2.0 * again
     tensor_message = tokens * architecture.hidden_size * width
@@ -229,7 +236,7 @@ def measure_volumes(
         "pipeline_volume", "sends * message", "narayanan-2021", sends=sends, message=Q(pipeline_message, byte)
     )
     return Volumes(
-        data=parts,
+        data=tuple(parts),
         tensor_message=tensor_message,
         tensor_all_reduces=tensor_count * (1.0 - sizes.sequence),
         tensor_gathers=2.0 * tensor_count * sizes.sequence,
