@@ -123,31 +123,22 @@ def data_flow(numbers: FlowNumbers) -> tuple[Hop, ...]:
                 "跨地域或跨云拷贝一次",
             )
         )
+    place = "local" if n.location == "node" else "object"
     if n.preprocessing_rate is not None:
-        legs.append(
-            Leg(
-                "object",
-                "preprocessing",
-                data,
-                n.raw_size,
-                None,
-                n.preprocessing_rate,
-                n.preprocessing_cost,
-                "clean, tokenize or decode, pack; before the run, on CPU machines",
-                "清洗、分词或解码、打包；训练前在 CPU 节点完成",
-            )
-        )
-        legs.append(
-            Leg("preprocessing", "shards", data, n.dataset, None, n.object_write, None, "packed shards", "写出打包分片")
-        )
+        en = "clean, tokenize or decode, pack; before the run, on CPU machines"
+        zh = "清洗、分词或解码、打包；训练前在 CPU 节点完成"
+        legs.append(Leg(place, "preprocessing", data, n.raw_size, None, n.preprocessing_rate, n.preprocessing_cost, en, zh))
+        write = n.shards_write if n.location == "node" else n.object_write
+        legs.append(Leg("preprocessing", "shards", data, n.dataset, None, write, None, "packed shards", "写出打包分片"))
+        place = "shards"
     legs.append(
         Leg(
-            "shards",
+            place,
             "cache",
             data,
             n.dataset,
             n.read_needed,
-            min(n.object_read, n.shards_write),
+            n.shards_write if n.location == "node" else min(n.object_read, n.shards_write),
             n.request_cost,
             f"into {n.shards_class} once; it may stream during the first epoch",
             f"写入 {n.shards_class} 一次；可在第一轮训练中边读边缓存",

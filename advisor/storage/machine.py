@@ -45,9 +45,11 @@ def role_needs(
 ) -> dict[str, Need]:
     """What each role stores and moves."""
     still = Q(0.0, unit("GB/s"))
+    # Shards have their home in object storage too: what training reads is a copy of it.
+    raw = data.raw_size if inputs.data_kind == "pretokenized" else data.raw_size + data.size
     daily = daily_checkpoints(inputs.training_time)
     return {
-        "raw": Need(data.raw_size, still, still),
+        "raw": Need(raw, still, still),
         "shards": Need(data.size, read, still),
         "hot_checkpoints": Need(((inputs.keep + 1) * checkpoint).to(unit("GB")), still, write),
         "archived_checkpoints": Need((daily * checkpoint).to(unit("GB")), still, still),

@@ -264,7 +264,7 @@ def _flow(
             asynchronous=inputs.asynchronous,
             request_cost=files.after.bill_per_epoch,
             upload_cost=files.before.put_bill,
-            crossing_cost=mixed.bill_cached if mixed is not None else None,
+            crossing_cost=mixed.bill_cached * (data.raw_size / data.size).to(unit("")) if mixed is not None else None,
             archived=daily_checkpoints(inputs.training_time),
             run_time=found["wall_time"],
         )

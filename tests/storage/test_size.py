@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advisor.catalog import CatalogError, sources
-from advisor.storage import required_write, shipping_wins_from, start_up, upload_links
+from advisor.storage import Hybrid, StorageEstimate, Tier, required_write, shipping_wins_from, start_up, upload_links
 from advisor.storage.facts import failure_rates, read_location
 from advisor.storage.products import providers, shelf
 from advisor.trail import evaluate
@@ -133,13 +133,16 @@ def test_required_write_by_hand():
     assert required_write(Q(2.3, "TB"), mtbf, None, False, Q(40, "s")).m_as("GB/s") == pytest.approx(57.5)
 
 
-def test_flow_names_one_binding_hop_and_chains_its_places(estimate):
-    found = estimate(13e9, 16)
+@pytest.mark.parametrize("kind", ["text", "pretokenized", "video"])
+@pytest.mark.parametrize("location", ["local", "object", "node", "other cloud"])
+def test_flow_names_one_binding_hop_and_chains_its_places(estimate, kind, location):
+    found = estimate(13e9, 16, data_kind=kind, location=location)
     assert sum(hop.binding for hop in found.flow) == 1
     worst = max(found.flow, key=lambda hop: hop.share.m_as(""))
     assert worst.binding
     data = [hop for hop in found.flow if hop.chain == "data"]
-    assert (data[0].start, data[-1].end) == ("source", "gpu")
+    first = {"local": "source", "object": "object", "node": "local", "other cloud": "source"}[location]
+    assert (data[0].start, data[-1].end) == (first, "gpu")
     for before, after in pairwise(data):
         assert before.end == after.start
     for hop in found.flow:
@@ -281,6 +284,14 @@ def test_failure_rates_come_from_the_clusters_of_the_card():
     assert failure_rates("GeForce RTX 4090")[1].m_as("1/GPU/day") == pytest.approx(4e-3 / 8)
 
 
+def test_a_chinese_platform_without_storage_products_is_priced_in_its_currency(estimate):
+    # AutoDL rents cards and sells no storage of the catalog: the reference cloud of its market stands in.
+    found = estimate(13e9, 16, provider="AutoDL")
+    assert found.price.m_as("CNY/month") > 0
+    assert "ask_for_quote" in codes(found)
+    assert found.price_low < found.price < found.price_high
+
+
 def test_locations_in_words():
     known = providers()
     assert read_location("OSS", None, known) == "object"
@@ -291,9 +302,13 @@ def test_locations_in_words():
         read_location("the moon", None, known)
 
 
-def test_an_estimate_goes_to_json(estimate):
-    text = json.dumps(estimate(13e9, 16).to_dict(), ensure_ascii=False)
+def test_an_estimate_goes_to_json_and_back(estimate):
+    found = estimate(13e9, 16, location="other region", mode="spot")
+    text = json.dumps(found.to_dict(), ensure_ascii=False)
     assert '"checkpoint_size": {"value": 182.0' in text
+    again = StorageEstimate.from_dict(json.loads(text))
+    assert again.to_dict() == found.to_dict()
+    assert isinstance(again.tiers[0], Tier) and isinstance(again.hybrid, Hybrid)
 
 
 def test_one_market_one_currency():
