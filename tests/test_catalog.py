@@ -306,11 +306,8 @@ def test_nearest_ignores_case_and_punctuation():
 def test_data_are_found_inside_an_installed_package(tmp_path):
     """A wheel carries data/ inside the package, where a checkout has it beside the package."""
     package = tmp_path / "advisor"
-    package.mkdir()
-    for name in ("units.py", "units.txt"):
-        shutil.copy(ROOT / "advisor" / name, package / name)
-    (package / "__init__.py").touch()
-    shutil.copytree(ROOT / "advisor" / "catalog", package / "catalog", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "advisor", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__init__.py").write_text("", encoding="utf-8")  # the catalog alone, without the rooms above it
     shutil.copytree(ROOT / "data", package / "data")
     code = "from advisor import catalog; print(catalog.data_folder(), catalog.gpu('h100').name)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
