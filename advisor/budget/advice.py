@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from advisor import catalog
-from advisor.budget import texts
+from advisor.budget import prices, texts
 from advisor.budget.lines import value
 from advisor.budget.money import currency_of
 from advisor.budget.offers import Offer, is_stale, providers
@@ -80,6 +80,24 @@ def _price(inputs: BudgetInputs, offer: Offer, used: PriceUsed, day: str) -> lis
                 f"境内没有适合本任务的 {offer.gpu} 价格，按注明日期的汇率折算 {offer.provider} 的境外价格。",
             )
         )
+    why = prices.shortfall(offer, inputs.job)
+    if why is not None:
+        severity = "stop" if prices.memory_is_short(inputs.job) else "warning"
+        en = f"Nothing with a known price can run this job; {used.provider} stands in for the price. {why['en']}"
+        said.append(
+            remark("no_offer_can_run", severity, en, f"没有已知报价能运行该任务，暂以 {used.provider} 的价格估算。{why['zh']}")
+        )
+    if offer.origin == "guess":
+        said.append(
+            remark(
+                "price_unknown",
+                "warning",
+                f"No price of {offer.gpu} is known: {used.per_gpu.m_as(used.per_gpu.units):.2g} {offer.currency} a GPU-hour is "
+                "guessed from cards of its speed and memory. Enter your quote.",
+                f"没有 {offer.gpu} 的价格：按相近算力与显存的卡推测为每卡时 "
+                f"{used.per_gpu.m_as(used.per_gpu.units):.2g} {offer.currency}，请填入您的报价。",
+            )
+        )
     if offer.origin == "derived":
         said.append(
             remark(
@@ -133,6 +151,17 @@ def _spot(inputs: BudgetInputs, offer: Offer, spot: SpotEstimate, ways: tuple[Mo
                 "反复重建的机器费用已超过按量付费，此处竞价实例不划算。",
             )
         )
+    if not chosen and inputs.purchase.mode == "on_demand" and demanded.cost is not None and not spot.never_ends:
+        saved = 1 - (bought.cost / demanded.cost).m_as("")
+        if saved > 0.1:
+            said.append(
+                remark(
+                    "spot_saves",
+                    "info",
+                    f"Spot would save about {saved:.0%} of the run, once a save and a resume are proven on demand.",
+                    f"在按量实例上验证保存与恢复之后，改用竞价实例约可节省正式训练费用的 {saved:.0%}。",
+                )
+            )
     if chosen:
         said.append(
             remark(

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor import catalog
 from advisor.budget import prices, texts
 from advisor.budget.caveats import caveats_of
 from advisor.budget.lines import TERMS, given_or, value
@@ -45,17 +44,10 @@ def interruption_rate(offer: Offer, given: Quantity | None = None) -> Quantity:
     return Q(known_rate(offer.provider, offer.gpu), unit("1 / h")) if given is None else given
 
 
-@functools.lru_cache(maxsize=1)
-def peak_rates() -> dict[str, float]:
-    """Listed dense bf16 (else fp16) rate of each card that has one, TFLOP/s of a GPU."""
-    rated = {card.name: card.bf16 or card.fp16 for card in catalog.gpus()}
-    return {name: float(rate.m_as(unit("TFLOP / s / GPU"))) for name, rate in rated.items() if rate is not None}
-
-
 def planned_jobs(inputs: BudgetInputs) -> dict[str, Need]:
     """The job on each card it was planned on; where its memory is known, other cards get it scaled by peak rate."""
     jobs = {one.gpu: prices.need_of(one) for one in (*inputs.other_jobs, inputs.job)}
-    base, rates = jobs[inputs.job.gpu], peak_rates()
+    base, rates = jobs[inputs.job.gpu], prices.peak_rates()
     if base.memory is not None and base.gpu in rates:
         for name, rate in rates.items():
             if name not in jobs:
@@ -99,7 +91,9 @@ def compare_offers(
         (refused if why else able).append((offer, job, why))
     good = costs_of(inputs, able, shares, rate)
     labels = _labels(good)
-    labels.setdefault(next(index for index, (offer, _, _) in enumerate(good.found) if offer is chosen), []).append("chosen")
+    for index, (offer, _, _) in enumerate(good.found):
+        if offer is chosen:
+            labels.setdefault(index, []).append("chosen")
     order = np.argsort(good.cost, kind="stable").tolist()
     planned = [index for index in order if good.found[index][1].basis == "planned"][:LISTED]
     scaled = [index for index in order if good.found[index][1].basis == "scaled"][:SCALED]

@@ -34,12 +34,34 @@ class PriceQuote(Record):
     stale: bool
 
 
+class NoPrice(BudgetError):
+    """No price of the card in the mode is known for what was asked."""
+
+
+class NoneQualifies(BudgetError):
+    """There are prices, but of nothing that can run the job."""
+
+
 def second_choice(offer: Offer, day: str) -> bool:
     """Not chosen by itself while something better qualifies: leases, marketplaces, serverless, medians, old or shaky prices."""
     if offer.origin == "quote":
         return False
     unsure = offer.confidence == "low" or not offer.orderable or too_old(offer.as_of, day)
     return unsure or offer.kind in ("marketplace", "serverless", "lease")
+
+
+def trust(offer: Offer, currency: str, day: str, hours: float = 0.0, named: bool = False) -> int:
+    """How readily an offer is taken before its cost counts; the least number first.
+
+    0 the user's quote; 1 firm and 2 second-choice prices of the home market (CNY: mainland China); 3 and 4 the same of the
+    other market; 5 a term far longer than the job. A provider that was named is firm.
+    """
+    if offer.origin == "quote":
+        return 0
+    if offer.minimum_hours > 2 * hours and not named:
+        return 5
+    at_home = (offer.market == "china") == (currency == "CNY")
+    return (1 if at_home else 3) + int(second_choice(offer, day) and not named)
 
 
 def instances_for(offer: Offer, job: Job | Need) -> int:
@@ -73,7 +95,15 @@ class Need(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1)
-def _capacities() -> dict[str, float]:
+def peak_rates() -> dict[str, float]:
+    """Listed dense bf16 (else fp16) rate of each card that has one, TFLOP/s of a GPU."""
+    rated = {card.name: card.bf16 or card.fp16 for card in catalog.gpus()}
+    return {name: float(rate.m_as(unit("TFLOP / s / GPU"))) for name, rate in rated.items() if rate is not None}
+
+
+@functools.lru_cache(maxsize=1)
+def card_capacities() -> dict[str, float]:
+    """Memory of each card, GiB of a GPU."""
     return {card.name: float(card.capacity.m_as(unit("GiB / GPU"))) for card in catalog.gpus()}
 
 
@@ -87,7 +117,7 @@ def need_of(job: Job) -> Need:
         hours=float(job.training_time.m_as(unit("h"))),
         basis=job.basis,
         memory=None if job.memory is None else float(job.memory.m_as(unit("GiB / GPU"))),
-        capacity=_capacities()[job.gpu],
+        capacity=card_capacities()[job.gpu],
         network=None if job.scale_out is None else float(job.scale_out.m_as(unit("GB / s / node"))),
         usable=float(catalog.constant("budget.network_usable").magnitude),
     )
@@ -95,7 +125,7 @@ def need_of(job: Job) -> Need:
 
 def on_card(need: Need, gpu: str, factor: float) -> Need:
     """The same job on another card, its time scaled by `factor`."""
-    return need._replace(gpu=gpu, hours=need.hours * factor, basis="scaled", capacity=_capacities()[gpu])
+    return need._replace(gpu=gpu, hours=need.hours * factor, basis="scaled", capacity=card_capacities()[gpu])
 
 
 def shortfall(offer: Offer, job: Job | Need) -> dict[str, str] | None:
@@ -119,8 +149,8 @@ def shortfall(offer: Offer, job: Job | Need) -> dict[str, str] | None:
             f"It has {offer.gpus} GPU(s) in a machine and the layout needs {need.per_node} together.",
             f"单机 {offer.gpus} 卡，布局要求单机 {need.per_node} 卡。",
         )
-    # What the user was quoted they know better than the data: only a network they state can be too slow.
-    theirs = offer.origin == "quote"
+    # What the user was quoted or owns they know better than the data: only a network they state can be too slow.
+    theirs = offer.origin in ("quote", "ownership", "guess")
     if offer.by_card and need.nodes > 1 and not theirs:
         return _both(
             "Cards are sold singly: nothing is promised about the network between machines.",
@@ -139,6 +169,12 @@ def shortfall(offer: Offer, job: Job | Need) -> dict[str, str] | None:
                 f"机间网络可用约 {usable:.3g} GB/s，任务每机需要 {need.network:.3g} GB/s。",
             )
     return None
+
+
+def memory_is_short(job: Job) -> bool:
+    """Whether the job needs more memory than its own card has."""
+    need = need_of(job)
+    return need.memory is not None and need.capacity < need.memory
 
 
 def _both(en: str, zh: str) -> dict[str, str]:
@@ -172,11 +208,13 @@ def choose_offer(
     currency: str,
     rate: ExchangeRate | None,
     day: str,
+    strict: bool = True,
 ) -> Offer:
     """The offer the budget stands on: the user's own quote first, then the cheapest for this job that qualifies.
 
-    Home market first (CNY: mainland offers), then shaky, leased and marketplace offers only if nothing else qualifies.
-    Raises BudgetError that says what was looked for and why the nearest offer was refused.
+    What is trusted comes before what is cheap: see `trust`.
+    strict False: also what cannot run the job, to put a price on a plan that is stopped for that very reason.
+    Raises NoPrice or NoneQualifies that says what was looked for and why the nearest offer was refused.
     """
     wanted = [offer for offer in found if offer.gpu == job.gpu and offer.mode == mode]
     for name, value in (("provider", provider), ("region", region), ("instance", instance)):
@@ -187,29 +225,25 @@ def choose_offer(
             known = sorted({getattr(offer, name) for offer in found if offer.mode == mode and offer.gpu == job.gpu})
             near = catalog.nearest(value, known) or (known[0] if known else None)
             hint = f"; nearest known: {near!r}" if near else ""
-            raise BudgetError(
-                f"No {mode} price of {job.gpu} is known for {name} {value!r} on {day}{hint}. Give your own quote."
-            )
+            raise NoPrice(f"No {mode} price of {job.gpu} is known for {name} {value!r} on {day}{hint}. Give your own quote.")
         wanted = named
     if not wanted:
-        raise BudgetError(f"No {mode} price of {job.gpu} is known on {day}: give your own quote.")
+        raise NoPrice(f"No {mode} price of {job.gpu} is known on {day}: give your own quote.")
     need = need_of(job)
-    able = [offer for offer in wanted if shortfall(offer, need) is None]
+    able = [offer for offer in wanted if not strict or shortfall(offer, need) is None]
     if not able:
-        raise BudgetError(f"No {mode} offer of {job.gpu} can run the job: {shortfall(wanted[0], need)['en']}")
+        raise NoneQualifies(f"No {mode} offer of {job.gpu} can run the job: {shortfall(wanted[0], need)['en']}")
     if rate is None and all(offer.currency != currency for offer in able):
         raise BudgetError(
             f"The price of {able[0].provider} is in {able[0].currency} and the budget in {currency}: "
             "give an exchange rate with its date."
         )
     priced = [offer for offer in able if hourly_in(offer, currency, rate) is not None]
-    home = "china" if currency == "CNY" else "international"
     hours = job.training_time.m_as(unit("h"))  # h
 
     def order(offer: Offer) -> tuple:
         cost = hourly_in(offer, currency, rate) * instances_for(offer, job) * float(billed_hours(offer, hours))
-        named = provider is not None
-        return (offer.origin != "quote", second_choice(offer, day) and not named, offer.market != home, cost)
+        return (trust(offer, currency, day, hours, provider is not None), cost)
 
     return min(priced, key=order)
 
@@ -251,7 +285,6 @@ def price_used(offer: Offer, job: Job, day: str, price: Quantity) -> PriceUsed:
 @functools.lru_cache(maxsize=64)
 def _gpu_prices(mode: str, provider: str | None, region: str | None, currency: str, day: str, quotes: tuple) -> dict:
     rate = exchange_rate(day)
-    home = "china" if currency == "CNY" else "international"
     best: dict[str, tuple] = {}
     found = all_offers(day, quotes)
     if mode in ("reserved_1y", "reserved_3y"):
@@ -266,8 +299,7 @@ def _gpu_prices(mode: str, provider: str | None, region: str | None, currency: s
         if region is not None and offer.region.lower() != region.lower():
             continue
         per_gpu = hourly_in(offer, currency, rate) / offer.gpus
-        shaky = second_choice(offer, day) and provider is None and offer.origin != "derived"
-        rank = (offer.origin != "quote", offer.origin == "derived", shaky, offer.market != home, per_gpu)
+        rank = (trust(offer, currency, day, named=provider is not None), offer.origin == "derived", per_gpu)
         if offer.gpu not in best or rank < best[offer.gpu][0]:
             best[offer.gpu] = (rank, offer, per_gpu)
     return {
@@ -280,7 +312,7 @@ def _gpu_prices(mode: str, provider: str | None, region: str | None, currency: s
             gpus_per_instance=offer.gpus,
             mode=mode,
             origin=offer.origin,
-            confidence=offer.confidence,
+            confidence="low" if offer.origin == "derived" else offer.confidence,
             source=offer.source,
             as_of=offer.as_of,
             stale=is_stale(offer.as_of, day),

@@ -7,17 +7,23 @@ from typing import Any
 
 from advisor.budget import ownership
 from advisor.budget.alternatives import interruption_rate
+from advisor.budget.guess import guessed_offer
 from advisor.budget.lines import TERMS, given_or, value
 from advisor.budget.money import BudgetError, convert
 from advisor.budget.offers import Offer, derived_reservation
-from advisor.budget.prices import choose_offer, machines_for
+from advisor.budget.prices import NoneQualifies, NoPrice, choose_offer, machines_for
 from advisor.budget.records import BudgetInputs
 from advisor.budget.spot import SpotEstimate, SpotInputs, estimate_spot
 from advisor.units import Q, Quantity, unit
 
 
 def choose(inputs: BudgetInputs, offers: tuple[Offer, ...], day: str) -> Offer:
-    """The offer the user asked for; a reservation without a published price is derived from on demand, and says so."""
+    """The offer the user asked for, or the best known one.
+
+    A reservation without a published price is derived from on demand. Where nothing known can run the job, the price of what
+    comes nearest stands in and the advice says why it cannot be bought; where the card has no price at all, one is guessed.
+    Raises NoPrice for a provider, region or instance that was named and is not known to sell the card so.
+    """
     purchase = inputs.purchase
     asked = {
         "provider": purchase.provider,
@@ -27,13 +33,20 @@ def choose(inputs: BudgetInputs, offers: tuple[Offer, ...], day: str) -> Offer:
         "rate": inputs.exchange_rate,
         "day": day,
     }
-    if purchase.mode in TERMS:
-        try:
-            return choose_offer(inputs.job, offers, mode=purchase.mode, **asked)
-        except BudgetError:
-            base = choose_offer(inputs.job, offers, mode="on_demand", **asked)
-            return derived_reservation(base, purchase.mode)
-    return choose_offer(inputs.job, offers, mode="on_demand" if purchase.mode == "own" else purchase.mode, **asked)
+    mode = "on_demand" if purchase.mode == "own" else purchase.mode
+    named = purchase.provider or purchase.region or purchase.instance
+    for strict in (True, False):
+        for source in (mode, "on_demand") if mode in TERMS else (mode,):
+            try:
+                found = choose_offer(inputs.job, offers, mode=source, strict=strict, **asked)
+            except NoneQualifies:
+                continue
+            except NoPrice:
+                if named and (source == "on_demand" or mode not in TERMS):
+                    raise
+                continue
+            return found if source == mode else derived_reservation(found, mode)
+    return guessed_offer(inputs.job, mode, purchase.currency, day)
 
 
 def own_offer(inputs: BudgetInputs, base: Offer, owned: Any) -> tuple[Offer, Quantity]:

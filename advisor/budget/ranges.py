@@ -6,6 +6,7 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget import texts
+from advisor.budget.guess import guess_price
 from advisor.budget.interval import Driver, contributions, draw, line_samples
 from advisor.budget.lines import Ledger, constant_driver, value
 from advisor.budget.offers import Offer
@@ -25,7 +26,10 @@ def main_drivers(ledger: Ledger, inputs: BudgetInputs, used: PriceUsed, offer: O
     half = 0.0 if offer.origin == "quote" else value(f"price_interval_{level_of(used.confidence)}").m_as("")
     if offer.origin != "quote":
         half += (used.age * value("price_drift")).m_as("")
-    ledger.driver(Driver("price", 1 / (1 + half), 1 + half))
+    factor = 1 + half
+    if offer.origin == "guess":
+        factor = guess_price(job.gpu, ledger.currency, inputs.purchase.day).factor
+    ledger.driver(Driver("price", 1 / factor, factor))
     share = constant_driver("experiments", "experiment_share")
     if inputs.purchase.experiments is None:
         count = constant_driver("experiments", "experiments")

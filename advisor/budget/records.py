@@ -250,7 +250,7 @@ class PriceUsed(Record):
     mode: Mode
     price: MoneyPerTime
     per_gpu: MoneyPerGPUTime
-    origin: Literal["catalog", "quote", "refresh", "derived", "ownership"]
+    origin: Literal["catalog", "quote", "refresh", "derived", "guess", "ownership"]
     source: str
     as_of: str
     age: Time
