@@ -104,12 +104,13 @@ def advise_network(
             )
         )  # fmt: skip
     if cheapest is not None:
+        en, zh = ("a node", "每节点") if cheapest.scale_out else ("inside the node", "节点内")
+        share = _percent(cheapest.communication_share)
         found.append(
             _advice(
                 "cheapest_fabric", "info",
-                f"The cheapest fabric that is good enough: {cheapest.name} a node ({_percent(cheapest.communication_share)} of "
-                "the step waiting).",
-                f"满足要求的最便宜互联：每节点 {cheapest.name}（等待占单步 {_percent(cheapest.communication_share)}）。",
+                f"The cheapest fabric that is good enough: {cheapest.name} {en} ({share} of the step waiting).",
+                f"满足要求的最便宜互联：{zh} {cheapest.name}（等待占单步 {share}）。",
             )
         )  # fmt: skip
     return tuple(found)

@@ -13,6 +13,7 @@ from advisor.network.links import DOMAINS, constant, scale_out_class, scale_up_c
 from advisor.units import (
     BandwidthPerGPU,
     BandwidthPerNode,
+    Flag,
     Fraction,
     Integer,
     Q,
@@ -62,14 +63,14 @@ class Fabric(Record):
     scale_up_all_to_all: Fraction = _ONE
     bridge_gpus: Integer = 1
     bridge_bandwidth: BandwidthPerGPU | None = None
-    peer_access: Any = True
+    peer_access: Flag = True
     scale_out_bandwidth: BandwidthPerNode
     scale_out_latency: Time
     scale_out_hop: Time = _NO_TIME
     scale_out_ramp: Time = _NO_TIME
     gpus_per_node: Integer = 8
     nics_per_node: Integer = 8
-    rdma: Any = True
+    rdma: Flag = True
     confidence: Word = ""
 
     def numbers(self) -> Numbers:

@@ -122,7 +122,8 @@ def require_interconnect(
         return exposed_seconds(dimension_seconds(flows, fabric), hiding, compute)
 
     one_link = {"bridge_gpus": 1, "bridge": np.inf}
-    out = solve(lambda rate: exposed(numbers._replace(out=rate)), target)
+    crossing = sum((flow.ranks > flow.ranks_per_node for flow in flows), np.False_)
+    out = np.where(crossing, solve(lambda rate: exposed(numbers._replace(out=rate)), target), 0.0)[()]
     up = solve(lambda rate: exposed(numbers._replace(up=rate, out=np.inf, **one_link)), target)
     actual = exposed(numbers)
     waited = actual / (rest + actual)
@@ -147,7 +148,7 @@ def require_interconnect(
         binding_level=binding[2],
         exposed_time=Q(actual, unit("s")),
         communication_share=Q(waited, unit("")),
-        met=(waited <= np.asarray(share) + 1e-12)[()] if isinstance(waited, np.ndarray) else bool(waited <= share + 1e-12),
+        met=(np.asarray(waited) <= np.asarray(share) + 1e-12)[()],
         trail=trail.done(),
     )
 

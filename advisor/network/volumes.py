@@ -1,8 +1,9 @@
 """What one GPU sends in one optimizer step, by parallel dimension: messages, their number and their bytes.
 
 Data parallelism (Rajbhandari et al. 2020, section 7): all-reduce of the gradients (2 x their bytes), or reduce-scatter and
-all-gather of the updated weights under ZeRO-1 and 2; ZeRO-3 gathers the weights before forward and before backward of every
-micro-batch and scatters its gradients. Tensor parallelism (Shoeybi et al. 2019, section 3): four all-reduces of the
+all-gather of the updated weights under ZeRO-1 and 2; ZeRO-3 gathers the weights, frozen ones too, before forward and before
+backward of every micro-batch and scatters its gradients, as ZeRO-2 does; without it and with ZeRO-1 gradients wait for the last
+micro-batch. Tensor parallelism (Shoeybi et al. 2019, section 3): four all-reduces of the
 activations a layer and micro-batch, six when the forward is done again. Context parallelism (Liu et al. 2023): keys and values
 go round the ring, and their gradients in backward. Experts (Lepikhin et al. 2020): two all-to-alls forward and two backward.
 Pipeline (Narayanan et al. 2021): activations forward and their gradients backward across each stage border.

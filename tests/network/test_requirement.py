@@ -82,6 +82,24 @@ def test_a_stricter_share_asks_for_more(job):
     assert strict > lax
 
 
+def test_one_node_needs_no_network_however_slow_its_own_link(job):
+    requirement = require_interconnect(job("GeForce RTX 4090", None, data_parallel_size=8), COMPUTE, 0.1)
+    assert not requirement.met
+    assert requirement.required_scale_up > Q(20, "GB/s/GPU")
+    assert requirement.required_scale_out.m_as("GB/s/node") == 0
+    assert requirement.binding_level == "scale_up"
+
+
+def test_a_link_inside_the_node_that_no_network_makes_up_for(job):
+    # Tensor parallel 8 on PCIe 5 needs an NVSwitch, whatever joins the nodes.
+    inputs = job("H100 PCIe 80GB", "InfiniBand NDR 4x", data_parallel_size=4, tensor_parallel_size=8, sequence_length=4096)
+    requirement = require_interconnect(inputs, Q(0.1, "s"))
+    assert np.isinf(requirement.required_scale_out.magnitude)
+    assert 500 < requirement.required_scale_up.m_as("GB/s/GPU") < np.inf
+    assert requirement.binding_level == "scale_up"
+    assert "tensor" in requirement.binding_collective
+
+
 def test_one_card_needs_no_interconnect(job):
     requirement = require_interconnect(job("GeForce RTX 4090", None), COMPUTE)
     assert requirement.required_scale_up.m_as("GB/s/GPU") == 0
