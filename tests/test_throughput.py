@@ -203,11 +203,12 @@ def test_fp8_is_faster_and_its_mfu_is_still_counted_against_16_bit():
     assert fp8.mfu.m_as("") == pytest.approx(gain * bf16.mfu.m_as(""))
 
 
-def test_stock_software_is_slower_than_tuned():
+@pytest.mark.parametrize(("attention", "least", "most"), [("sdpa", 1.3, 2.0), ("eager", 2.0, 3.5)])
+def test_stock_software_is_slower_than_tuned(attention, least, most):
     layout = {"sequence_length": 4096, "micro_batch_size": 1, "gradient_accumulation_steps": 4}
-    stock = estimate_throughput(inputs("llama-3-8b", "h100", training(), **layout))
+    stock = estimate_throughput(inputs("llama-3-8b", "h100", training(attention=attention), **layout))
     tuned = estimate_throughput(inputs("llama-3-8b", "h100", MEGATRON, **layout))
-    assert 1.4 < (stock.step_time / tuned.step_time).m_as("") < 2.5
+    assert least < (stock.step_time / tuned.step_time).m_as("") < most
 
 
 def test_offload_costs_pcie_and_cpu_time():

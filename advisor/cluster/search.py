@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from advisor.catalog import constant
 from advisor.cluster.candidates import Layouts, legal_layouts
 from advisor.cluster.cards import Cards, Text, cards_of
 from advisor.cluster.records import Candidate, Objective, SearchInputs
@@ -150,6 +151,7 @@ def search_cluster(inputs: SearchInputs, keep: str = "best") -> SearchResult:
             MemoryInputs(architecture=inputs.architecture, training=inputs.training, layout=block.layout())
         )
         total, high = (np.broadcast_to(value.m_as("GiB / GPU"), len(block)) for value in (totals.total, totals.high))
+        total, high = _within_host(block, totals.host_ram, total, high)
         here = int(np.argmin(total))
         if total[here] < least:
             least, smallest = total[here], start + here
@@ -159,6 +161,15 @@ def search_cluster(inputs: SearchInputs, keep: str = "best") -> SearchResult:
             pieces.append(piece)
     found = _collect(inputs, cards, layouts, pieces, fitting, keep)
     return replace(found, smallest=smallest, least=None if smallest is None else Q(float(least), unit("GiB / GPU")))
+
+
+def _within_host(block: Layouts, ram: Quantity, total: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Memory of the layouts, infinite where offload wants more host RAM than machines with so many cards have."""
+    if not block.offload.any():
+        return total, high
+    most = constant("cluster.ram_limit_per_card") * Q(np.minimum(block.gpus_per_node, block.count), unit("GPU / node"))
+    over = (block.offload > 0) & (ram > most)
+    return np.where(over, np.inf, total), np.where(over, np.inf, high)
 
 
 def _chunks(layouts: Layouts, cards: int) -> Iterator[tuple[int, Layouts]]:
