@@ -132,12 +132,10 @@ def check_quantity(where: str, value: Any, kind: Kind) -> None:
 
 def _check_plain(where: str, value: Any, expected: Any) -> None:
     """Check a field that is not a quantity: a closed choice, an integer, a flag, a text or a nested record."""
+    if expected is Any or type(value) is expected:
+        return
     if get_origin(expected) is Literal:
-        choices = get_args(expected)
-        values = np.unique(value) if isinstance(value, np.ndarray) else (value,)
-        for one in values:
-            if one not in choices:
-                raise UnitError(f"{where} must be one of {', '.join(map(str, choices))}, but was given {one!r}.")
+        _check_choice(where, value, get_args(expected))
     elif expected in (int, Integer):
         integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if not integer and not (expected is Integer and isinstance(value, np.ndarray) and value.dtype.kind in "iu"):
@@ -145,8 +143,15 @@ def _check_plain(where: str, value: Any, expected: Any) -> None:
     elif expected is bool:
         if not isinstance(value, (bool, np.bool_)):
             raise UnitError(f"{where} must be true or false, but was given {describe(value)}.")
-    elif expected is not Any and isinstance(expected, type) and not isinstance(value, expected):
+    elif isinstance(expected, type) and not isinstance(value, expected):
         raise UnitError(f"{where} must be a {expected.__name__}, but was given {describe(value)}.")
+
+
+def _check_choice(where: str, value: Any, choices: tuple) -> None:
+    values = np.unique(value) if isinstance(value, np.ndarray) else (value,)
+    for one in values:
+        if one not in choices:
+            raise UnitError(f"{where} must be one of {', '.join(map(str, choices))}, but was given {one!r}.")
 
 
 def _split_optional(hint: Any) -> tuple[Any, bool]:

@@ -51,7 +51,7 @@ def _workload(plan: Plan, resolved: Resolved) -> list[Advice]:
                 "beyond_context",
                 "warning",
                 "workload",
-                f"Sequences of {length} tokens are longer than the {limit} this model was made for: it needs context extension.",
+                f"Sequences of {length} tokens exceed the {limit} this model was made for: it needs context extension.",
                 f"序列长度 {length} 超过模型原生上下文 {limit}：需要做上下文扩展（如 RoPE 缩放）。",
             )
         )

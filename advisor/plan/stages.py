@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from advisor import catalog
 from advisor.budget import BudgetEstimate, BudgetInputs, Job, Purchase, Quote, Recovery, Tier, exchange_rate, price_plan
 from advisor.catalog import GPU
@@ -72,19 +74,19 @@ def plan_interconnect(
     inputs = CommunicationInputs(architecture=resolved.architecture, training=training, layout=layout, fabric=fabric)
     # the time that communication can hide behind, and the rest of the step
     other = throughput.step_time - throughput.exposed_communication - throughput.compute_time
-    good, limit = (
-        require_interconnect(inputs, throughput.compute_time, share=share, other_time=other) for share in (GOOD, LIMIT)
-    )
+    both = require_interconnect(inputs, throughput.compute_time, share=np.array([GOOD, LIMIT]), other_time=other)
+    scale_up, scale_up_limit = _finite(both.required_scale_up)
+    scale_out, scale_out_limit = _finite(both.required_scale_out)
     ladder = fabric_ladder(inputs, gpu, throughput.compute_time, share=LIMIT, other_time=other)
     cheapest = cheapest_fabric(ladder, GOOD) or cheapest_fabric(ladder, LIMIT)
     several = layout.gpus > fabric.gpus_per_node
     return Interconnect(
-        required_scale_up=_finite(good.required_scale_up),
-        required_scale_out=_finite(good.required_scale_out) if several else None,
-        required_scale_up_limit=_finite(limit.required_scale_up),
-        required_scale_out_limit=_finite(limit.required_scale_out) if several else None,
-        binding_collective=good.binding_collective,
-        binding_collective_zh=good.binding_collective_zh,
+        required_scale_up=scale_up,
+        required_scale_out=scale_out if several else None,
+        required_scale_up_limit=scale_up_limit,
+        required_scale_out_limit=scale_out_limit if several else None,
+        binding_collective=str(np.atleast_1d(both.binding_collective)[0]),
+        binding_collective_zh=str(np.atleast_1d(both.binding_collective_zh)[0]),
         communication_share=throughput.communication_share,
         fabric=f"{fabric.scale_up} / {fabric.nics_per_node} x {fabric.scale_out}" if several else fabric.scale_up,
         cheapest_fabric=cheapest.name if cheapest else "none in the catalog",
@@ -94,9 +96,10 @@ def plan_interconnect(
     )
 
 
-def _finite(bandwidth: Quantity) -> Quantity | None:
-    """None where no bandwidth suffices because latency alone exceeds the share."""
-    return bandwidth if math.isfinite(bandwidth.magnitude) else None
+def _finite(bandwidths: Quantity) -> list[Quantity | None]:
+    """The bandwidth for each share; None where no bandwidth suffices because latency alone exceeds the share."""
+    values = np.broadcast_to(bandwidths.magnitude, 2)
+    return [Q(float(value), bandwidths.units) if math.isfinite(value) else None for value in values]
 
 
 def plan_network(layout: Layout, fabric: Fabric) -> LeafSpine | None:
@@ -213,8 +216,9 @@ def quotes_of(given: Any) -> tuple[Quote, ...]:
 
 
 def _tier(tier: Any) -> Tier:
-    """A storage tier as the budget bills it: the price of a month over the bought capacity."""
+    """A storage tier as the budget bills it: the price of a month over the bought capacity; fast tiers end with the run."""
     price = None
     if tier.price is not None and tier.capacity.magnitude > 0:
         price = tier.price / tier.capacity
-    return Tier(role=tier.role, storage_class=tier.storage_class, capacity=tier.capacity, price=price)
+    kept = tier.storage_class in ("object", "archive")
+    return Tier(role=tier.role, storage_class=tier.storage_class, capacity=tier.capacity, price=price, after=kept)

@@ -70,7 +70,8 @@ def summarize(plan: Plan, language: str = "en") -> str:
         if value is not None and value.magnitude > 0
     )
     lines = [
-        f"{plan.scenario['model']['value']} · {plan.training.method}: {words[memory.verdict]} · {cluster.gpus} x {cluster.gpu} · "
+        f"{plan.scenario['model']['value']} · {plan.training.method}: {words[memory.verdict]} · "
+        f"{cluster.gpus} x {cluster.gpu} · "
         f"{_time(cluster.training_time)} · {range_text(budget.total, budget.low, budget.high)}",
         "",
         f"{words['model']:<14} {_count(plan.workload.parameters_total)}, {words['trainable']} "
@@ -82,7 +83,8 @@ def summarize(plan: Plan, language: str = "en") -> str:
         + (
             words["none"]
             if cluster.gpus == 1
-            else f"{words['required']} {required or '0'} · {link.fabric}: {link.communication_share.m_as(''):.0%} {words['waits']}"
+            else f"{words['required']} {required or '0'} · {link.fabric}: "
+            f"{link.communication_share.m_as(''):.0%} {words['waits']}"
         ),
         f"{words['time']:<14} {_time(cluster.training_time)} ({_time(cluster.low)} - {_time(cluster.high)}) · "
         f"{cluster.tokens_per_second_per_gpu.m_as('token / s / GPU'):,.0f} token/s/GPU · MFU {cluster.mfu.m_as(''):.0%}",
