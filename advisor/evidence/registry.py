@@ -1,0 +1,12 @@
+"""Every reader, in one place: a module of this package with a `READER`, named in MODULES."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from advisor.evidence.report import Reader
+
+#: Modules of `advisor.evidence`, each with a `READER: Reader`. Order breaks ties: the first of equal scores wins.
+MODULES: tuple[str, ...] = ()
+
+READERS: tuple[Reader, ...] = tuple(import_module(f"advisor.evidence.{name}").READER for name in MODULES)
