@@ -71,7 +71,7 @@ def _price(inputs: BudgetInputs, offer: Offer, used: PriceUsed, day: str) -> lis
                 f"{offer.provider} 的公开 GPU 价格少且旧，请索取报价并填入。",
             )
         )
-    if inputs.purchase.currency == "CNY" and offer.market != "china":
+    if inputs.purchase.home == "china" and offer.market != "china":
         said.append(
             remark(
                 "no_home_price",
@@ -103,8 +103,8 @@ def _price(inputs: BudgetInputs, offer: Offer, used: PriceUsed, day: str) -> lis
             remark(
                 "price_derived",
                 "warning",
-                "No reservation price is published for this machine: a typical discount stands in for it.",
-                "该机型无公开预留价，按典型折扣推算。",
+                f"No {texts.MODES[offer.mode][0]} price is published for this machine: a typical discount stands in for it.",
+                f"该机型没有公开的“{texts.MODES[offer.mode][1]}”价格，按典型折扣推算。",
             )
         )
     if inputs.exchange_rate is not None and is_stale(inputs.exchange_rate.as_of, day):

@@ -14,6 +14,7 @@ from advisor.budget.mode_table import mode_table
 from advisor.budget.modes import Mixture, best_mixture
 from advisor.budget.money import BudgetError, convert
 from advisor.budget.offers import all_offers
+from advisor.budget.owning import OwnershipEstimate
 from advisor.budget.ranges import main_drivers, with_interval
 from advisor.budget.records import BudgetEstimate, BudgetInputs, ModeEstimate
 from advisor.trail import Trail
@@ -96,7 +97,8 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
         contributors=contributors,
         spot=spot,
         buy_or_rent=owned,
-        mixture=_mixture(inputs, ways),
+        mixture=_mixture(inputs, ways, "reserved_1y", owned),
+        own_mixture=_mixture(inputs, ways, "own", owned),
         cumulative=cumulative(inputs, ledger, before, finish),
         finish_time=finish,
         sentence=sentence(inputs, used, total, low, high, finish),
@@ -121,17 +123,22 @@ def _shares(inputs: BudgetInputs) -> dict[str, float]:
     return {"experiments": kept["experiments"], "lost": kept["failures"], "idle": kept["idle"]}
 
 
-def _mixture(inputs: BudgetInputs, ways: tuple[ModeEstimate, ...]) -> Mixture | None:
-    """The best reserved base for the demand ahead, the rest on spot where that is cheaper in the end, else on demand."""
+def _mixture(
+    inputs: BudgetInputs, ways: tuple[ModeEstimate, ...], base: str, owned: OwnershipEstimate | None
+) -> Mixture | None:
+    """The best reserved (or owned) base for the demand ahead, the rest on spot where that is cheaper, else on demand."""
     if not inputs.demand:
         return None
     by_mode = {way.mode: way for way in ways if way.price_per_gpu_hour is not None and way.cost is not None}
     bursts = [by_mode[name] for name in ("spot", "on_demand") if name in by_mode]
-    base = by_mode.get("reserved_1y")
-    if base is None or not bursts:
+    if base not in by_mode or not bursts:
         return None
     burst = min(bursts, key=lambda way: way.cost)
     # An hour of useful work on burst machines costs more than its price: the work lost is paid too.
-    effective = burst.cost / inputs.job.gpu_hours
-    price = np.maximum(effective.to(burst.price_per_gpu_hour.units), burst.price_per_gpu_hour)
-    return best_mixture(inputs.demand, base.price_per_gpu_hour, price, Q(1.0, unit("month")))
+    units = burst.price_per_gpu_hour.units
+    price = np.maximum((burst.cost / inputs.job.gpu_hours).to(units), burst.price_per_gpu_hour)
+    fixed = by_mode[base].price_per_gpu_hour
+    if base == "own":
+        # An own card costs this an hour whether it works or not.
+        fixed = owned.own_per_gpu_hour * owned.utilization
+    return best_mixture(inputs.demand, fixed, price, Q(1.0, unit("month")))

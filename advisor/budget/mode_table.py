@@ -9,7 +9,7 @@ from advisor.budget.alternatives import interruption_rate
 from advisor.budget.lines import TERMS, given_or
 from advisor.budget.modes import reserved_break_even
 from advisor.budget.money import convert
-from advisor.budget.offers import Offer, derived_reservation
+from advisor.budget.offers import Offer, derived_offer
 from advisor.budget.records import MODES, BudgetInputs, ModeEstimate
 from advisor.budget.spot import SpotInputs, estimate_spot
 from advisor.units import Q, Quantity, maximum, unit
@@ -45,7 +45,7 @@ def mode_table(
             continue
         offer = chosen if chosen.mode == mode else same_machine(offers, chosen, mode)
         if offer is None and mode in TERMS and base is not None:
-            offer = derived_reservation(base, mode)
+            offer = derived_offer(base, mode)
         if offer is None:
             text = texts.both(
                 f"No {texts.MODES[mode][0]} price is known for this machine.", f"该机型无{texts.MODES[mode][1]}价格。"

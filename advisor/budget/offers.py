@@ -201,8 +201,8 @@ def all_offers(as_of: str, quotes: Iterable[Quote] = ()) -> tuple[Offer, ...]:
     return (*newest.values(), *kept)
 
 
-def derived_reservation(base: Offer, mode: str) -> Offer:
-    """A reservation of an on-demand offer at the typical discount, marked as derived and of low confidence."""
+def derived_offer(base: Offer, mode: str) -> Offer:
+    """An on-demand offer in another mode at the typical discount, marked as derived and of low confidence."""
     discount = catalog.constant(f"budget.{mode}_discount").m_as("")
     return replace(
         base,

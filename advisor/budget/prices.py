@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget.money import BudgetError, ExchangeRate, exchange_rate
-from advisor.budget.offers import Offer, all_offers, derived_reservation, is_stale, too_old
+from advisor.budget.offers import Offer, all_offers, derived_offer, is_stale, too_old
 from advisor.budget.records import MODES, Job, PriceUsed, Purchase, Quote, age_of
 from advisor.units import MoneyPerGPUTime, Q, Quantity, Record, unit
 
@@ -50,18 +50,17 @@ def second_choice(offer: Offer, day: str) -> bool:
     return unsure or offer.kind in ("marketplace", "serverless", "lease")
 
 
-def trust(offer: Offer, currency: str, day: str, hours: float = 0.0, named: bool = False) -> int:
+def trust(offer: Offer, home: str, day: str, hours: float = 0.0, named: bool = False) -> int:
     """How readily an offer is taken before its cost counts; the least number first.
 
-    0 the user's quote; 1 firm and 2 second-choice prices of the home market (CNY: mainland China); 3 and 4 the same of the
-    other market; 5 a term far longer than the job. A provider that was named is firm.
+    0 the user's quote; 1 firm and 2 second-choice prices of the home market; 3 and 4 the same of the other market;
+    5 a term far longer than the job. A provider that was named is firm.
     """
     if offer.origin == "quote":
         return 0
     if offer.minimum_hours > 2 * hours and not named:
         return 5
-    at_home = (offer.market == "china") == (currency == "CNY")
-    return (1 if at_home else 3) + int(second_choice(offer, day) and not named)
+    return (1 if offer.market == home else 3) + int(second_choice(offer, day) and not named)
 
 
 def instances_for(offer: Offer, job: Job | Need) -> int:
@@ -206,6 +205,7 @@ def choose_offer(
     region: str | None,
     instance: str | None,
     currency: str,
+    home: str,
     rate: ExchangeRate | None,
     day: str,
     strict: bool = True,
@@ -243,7 +243,7 @@ def choose_offer(
 
     def order(offer: Offer) -> tuple:
         cost = hourly_in(offer, currency, rate) * instances_for(offer, job) * float(billed_hours(offer, hours))
-        return (trust(offer, currency, day, hours, provider is not None), cost)
+        return (trust(offer, home, day, hours, provider is not None), cost)
 
     return min(priced, key=order)
 
@@ -283,23 +283,23 @@ def price_used(offer: Offer, job: Job, day: str, price: Quantity) -> PriceUsed:
 
 
 @functools.lru_cache(maxsize=64)
-def _gpu_prices(mode: str, provider: str | None, region: str | None, currency: str, day: str, quotes: tuple) -> dict:
+def _gpu_prices(
+    mode: str, provider: str | None, region: str | None, currency: str, day: str, quotes: tuple, home: str, together: int
+) -> dict[str, PriceQuote]:
     rate = exchange_rate(day)
     best: dict[str, tuple] = {}
     found = all_offers(day, quotes)
     if mode in ("reserved_1y", "reserved_3y"):
-        found += tuple(
-            derived_reservation(offer, mode) for offer in found if offer.mode == "on_demand" and offer.minimum_hours <= 0
-        )
+        found += tuple(derived_offer(offer, mode) for offer in found if offer.mode == "on_demand" and offer.minimum_hours <= 0)
     for offer in found:
-        if offer.mode != mode or offer.minimum_hours > 0:
+        if offer.mode != mode or offer.minimum_hours > 0 or (offer.gpus < together and not offer.by_card):
             continue
         if provider is not None and offer.provider.lower() != provider.lower():
             continue
         if region is not None and offer.region.lower() != region.lower():
             continue
         per_gpu = hourly_in(offer, currency, rate) / offer.gpus
-        rank = (trust(offer, currency, day, named=provider is not None), offer.origin == "derived", per_gpu)
+        rank = (trust(offer, home, day, named=provider is not None), offer.origin == "derived", per_gpu)
         if offer.gpu not in best or rank < best[offer.gpu][0]:
             best[offer.gpu] = (rank, offer, per_gpu)
     return {
@@ -328,15 +328,19 @@ def gpu_prices(
     currency: str = "USD",
     as_of: str | None = None,
     quotes: tuple[Quote, ...] = (),
+    market: str | None = None,
+    gpus_per_machine: int = 1,
 ) -> dict[str, PriceQuote]:
     """The price of one GPU-hour of each catalog card that has one, by the rule of `choose_offer`; cards without one are absent.
 
     Whole instances are divided by their cards, so a single card of an eight-card machine costs more than this; monthly
-    leases are left out. "own" has no market price and gives {}. Raises BudgetError on an unknown mode or currency.
+    leases are left out. gpus_per_machine: leaves out machines with fewer cards. market: as in Purchase.
+    "own" has no market price and gives {}. Raises BudgetError on an unknown mode or currency.
     """
     if mode not in MODES:
         raise BudgetError(f"mode must be one of {', '.join(MODES)}, but was given {mode!r}.")
     if currency not in ("USD", "CNY"):
         raise BudgetError(f"currency must be USD or CNY, but was given {currency!r}.")
     day = as_of or Purchase().day
-    return dict(_gpu_prices(mode, provider, region, currency, day, tuple(quotes)))
+    home = market or Purchase(currency=currency).home
+    return dict(_gpu_prices(mode, provider, region, currency, day, tuple(quotes), home, gpus_per_machine))

@@ -10,7 +10,7 @@ from advisor.budget.alternatives import interruption_rate
 from advisor.budget.guess import guessed_offer
 from advisor.budget.lines import TERMS, given_or, value
 from advisor.budget.money import BudgetError, convert
-from advisor.budget.offers import Offer, derived_reservation
+from advisor.budget.offers import Offer, derived_offer
 from advisor.budget.prices import NoneQualifies, NoPrice, choose_offer, machines_for
 from advisor.budget.records import BudgetInputs
 from advisor.budget.spot import SpotEstimate, SpotInputs, estimate_spot
@@ -20,8 +20,9 @@ from advisor.units import Q, Quantity, unit
 def choose(inputs: BudgetInputs, offers: tuple[Offer, ...], day: str) -> Offer:
     """The offer the user asked for, or the best known one.
 
-    A reservation without a published price is derived from on demand. Where nothing known can run the job, the price of what
-    comes nearest stands in and the advice says why it cannot be bought; where the card has no price at all, one is guessed.
+    A reservation or spot machine without a published price is derived from on demand. Where nothing known can run the job,
+    the price of what comes nearest stands in and the advice says why it cannot be bought; where the card has no price at
+    all, one is guessed.
     Raises NoPrice for a provider, region or instance that was named and is not known to sell the card so.
     """
     purchase = inputs.purchase
@@ -30,22 +31,25 @@ def choose(inputs: BudgetInputs, offers: tuple[Offer, ...], day: str) -> Offer:
         "region": purchase.region,
         "instance": purchase.instance,
         "currency": purchase.currency,
+        "home": purchase.home,
         "rate": inputs.exchange_rate,
         "day": day,
     }
     mode = "on_demand" if purchase.mode == "own" else purchase.mode
     named = purchase.provider or purchase.region or purchase.instance
+    # Any machine may be reserved in the end; whether a named provider sells spot machines is not for us to assume.
+    derivable = mode in TERMS or (mode == "spot" and not named)
     for strict in (True, False):
-        for source in (mode, "on_demand") if mode in TERMS else (mode,):
+        for source in (mode, "on_demand") if derivable else (mode,):
             try:
                 found = choose_offer(inputs.job, offers, mode=source, strict=strict, **asked)
             except NoneQualifies:
                 continue
             except NoPrice:
-                if named and (source == "on_demand" or mode not in TERMS):
+                if named and (source == "on_demand" or not derivable):
                     raise
                 continue
-            return found if source == mode else derived_reservation(found, mode)
+            return found if source == mode else derived_offer(found, mode)
     return guessed_offer(inputs.job, mode, purchase.currency, day)
 
 

@@ -135,8 +135,10 @@ class Quote(Record):
 class Purchase(Record):
     """Where and how the machines are bought. None leaves the choice to the plan (cheapest that qualifies).
 
-    as_of: the day whose prices count (ISO date; None is today). other_use: share of the paid but unused hours of a
-    reservation that other work takes over. utilization: hours an own machine works over hours it exists.
+    market: whose offers come first; None follows the currency (CNY: mainland China), a value lets the currency be switched
+    without changing what is bought. as_of: the day whose prices count (ISO date; None is today).
+    other_use: share of the paid but unused hours of a reservation that other work takes over.
+    utilization: hours an own machine works over hours it exists.
     """
 
     provider: str | None = None
@@ -144,6 +146,7 @@ class Purchase(Record):
     instance: str | None = None
     mode: Mode = "on_demand"
     currency: Literal["USD", "CNY"] = "USD"
+    market: Literal["international", "china"] | None = None
     as_of: str | None = None
     experiments: int | None = None
     other_use: Fraction = ZERO
@@ -159,6 +162,11 @@ class Purchase(Record):
             raise BudgetError(f"Purchase.utilization must be above 0 and at most 1, but was given {self.utilization:~}.")
         if not self.other_use <= 1:
             raise BudgetError(f"Purchase.other_use must be at most 1, but was given {self.other_use:~}.")
+
+    @property
+    def home(self) -> str:
+        """The market whose offers come first."""
+        return self.market or ("china" if self.currency == "CNY" else "international")
 
     @property
     def day(self) -> str:
@@ -347,6 +355,7 @@ class BudgetEstimate(Record):
     spot: SpotEstimate
     buy_or_rent: OwnershipEstimate | None
     mixture: Mixture | None
+    own_mixture: Mixture | None
     cumulative: tuple[Spend, ...]
     finish_time: Time
     sentence: dict

@@ -127,6 +127,7 @@ def test_mixture_is_never_beaten():
 def test_mixture_in_the_plan_and_refused():
     mixed = plan(provider="GCP", instance="a2-highgpu-8g", demand=(8.0,) * 12).mixture
     assert mixed.base_gpus in (0.0, 8.0)
+    assert mixed.cost.m_as("USD") <= min(mixed.cost_all_burst.m_as("USD"), mixed.cost_all_reserved.m_as("USD")) + 1e-6
     with pytest.raises(BudgetError, match="demand must be GPUs"):
         best_mixture([], Q(1, "USD/GPU/h"), Q(2, "USD/GPU/h"), HOUR)
 
@@ -187,3 +188,10 @@ def test_two_currencies_in_one_comparison_are_refused():
     with pytest.raises(UnitError, match=r"OwnershipInputs\.power"):
         owning(power=Q(10, "kWh"))
     assert compare_buy_and_rent(owning(server_price=Q(2.75e6, "CNY"), rent=Q(13, "CNY/GPU/h"))).currency == "CNY"
+
+
+def test_an_owned_base_with_rented_bursts():
+    steady = plan(gpu="H100 SXM5 80GB", provider="AWS", instance="p5.48xlarge", demand=(64.0,) * 12).own_mixture
+    rare = plan(gpu="H100 SXM5 80GB", provider="AWS", instance="p5.48xlarge", demand=(64.0,) + (0.0,) * 11).own_mixture
+    # A card that always works is bought (owning costs less than 6.88 USD an hour), one that works a month in twelve is rented.
+    assert (steady.base_gpus, rare.base_gpus) == (64.0, 0.0)

@@ -223,3 +223,27 @@ def test_a_guess_lies_between_its_neighbours():
         real = found[name].price.m_as("USD / GPU / h")
         assert real / guess.factor**2 < guess.hourly < real * guess.factor**2
     assert guess_price("H200 SXM 141GB", "USD", DAY).hourly > guess_price("GeForce RTX 3090", "USD", DAY).hourly
+
+
+def test_switching_the_currency_alone_buys_the_same():
+    dollars = plan(market="international")
+    yuan = plan(market="international", currency="CNY")
+    assert (yuan.price.provider, yuan.price.instance) == (dollars.price.provider, dollars.price.instance)
+    machine = [sum(line.amount.m_as(one.currency) for line in one.lines if line.code == "final_run") for one in (dollars, yuan)]
+    assert machine[1] / machine[0] == pytest.approx(exchange_rate(DAY).cny_per_usd)
+    assert plan({"gpu": "GeForce RTX 4090", "gpus": 1}, currency="CNY").price.provider == "Gitee AI Moli Fangzhou"
+
+
+def test_prices_of_machines_that_hold_eight():
+    single, eight = gpu_prices(as_of=DAY)[H100], gpu_prices(as_of=DAY, gpus_per_machine=8)[H100]
+    assert single.gpus_per_instance == 1
+    assert eight.gpus_per_instance >= 8
+    assert eight.price >= single.price
+
+
+def test_a_spot_price_that_nobody_publishes_is_derived_unless_the_provider_was_named():
+    told = plan({"gpu": "RTX A6000", "gpus": 1}, mode="spot")
+    assert told.price.origin == "derived"
+    assert "spot price is published" in next(one.text["en"] for one in told.advice if one.code == "price_derived")
+    with pytest.raises(BudgetError, match="No spot price of RTX A6000"):
+        plan({"gpu": "RTX A6000", "gpus": 1}, mode="spot", provider="Hyperstack")
