@@ -20,6 +20,7 @@ from advisor.storage.words import both, time_text, time_text_zh
 from advisor.trail import Trail
 from advisor.units import (
     Bytes,
+    Integer,
     Q,
     Quantity,
     Record,
@@ -127,7 +128,7 @@ def dataset_size(inputs: StorageInputs, trail: Trail | None = None) -> DatasetSi
 class Shards(Record):
     """A packing: number of shards and the size of one."""
 
-    count: Any
+    count: Integer
     size: Bytes
 
 

@@ -32,7 +32,7 @@ from advisor.trail import Trail
 from advisor.units import Q, Quantity, maximum, minimum, unit
 
 #: Write bandwidths tried, as multiples of the one asked for first.
-LEVELS = (64.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25)
+LEVELS = (64.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 #: CPU cores of one machine that preprocessing may use.
 PREPROCESSING_CORES = 32
 
