@@ -53,14 +53,16 @@ def sentence(
 ) -> dict[str, str]:
     """One sentence to paste into a mail, in both languages, with no digit the range does not support."""
     job = inputs.job
-    mode = texts.MODES[inputs.purchase.mode]
+    mode = texts.MODES[used.mode] if used.minimum_time.magnitude == 0 else texts.LEASE
     days = finish.m_as("day")
     shown = f"{days:.0f}" if days >= 3 else f"{days:.1f}"
     amount = range_text(total, low, high)
-    amount_zh = amount.replace(" to ", " 至 ").replace(" (", "（").replace(")", "）")
+    amount_zh = range_text(total, low, high, "zh")
+    own = used.origin == "ownership"
+    where, where_zh = mode if own else (f"{used.provider}, {mode[0]}", f"{used.provider}，{mode[1]}")
     return texts.both(
-        f"Training on {job.gpus} x {job.gpu} ({used.provider}, {mode[0]}) will cost about {amount} over {shown} days, "
+        f"Training on {job.gpus} x {job.gpu} ({where}) will cost about {amount} over {shown} days, "
         f"trials, failures and storage included; prices as of {used.as_of}.",
-        f"使用 {job.gpus} 张 {job.gpu}（{used.provider}，{mode[1]}）训练，预计总费用约 {amount_zh}，"
+        f"使用 {job.gpus} 张 {job.gpu}（{where_zh}）训练，预计总费用约 {amount_zh}，"
         f"历时约 {shown} 天，含试验、故障损失与存储；价格日期 {used.as_of}。",
     )

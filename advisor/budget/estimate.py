@@ -32,7 +32,8 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
     offers = all_offers(day, inputs.quotes)
     offer = purchase.choose(inputs, offers, day)
     price = convert(offer.price, currency, inputs.exchange_rate)
-    owned = purchase.buy_or_rent(inputs, offer, price)
+    owned = purchase.buy_or_rent(inputs, offers, offer)
+    rented = offer
     if mode == "own":
         offer, price = purchase.own_offer(inputs, offer, owned)
     used = prices.price_used(offer, job, day, price)
@@ -79,7 +80,7 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
     )
     low, high = min(low, total), max(high, total)
     found = compare_offers(inputs, offers, offer, day, shares)
-    ways = mode_table(inputs, offers, offer, owned, shares)
+    ways = mode_table(inputs, offers, rented, owned, shares)
     one_year = next((way.break_even for way in ways if way.mode == "reserved_1y"), None)
     return BudgetEstimate(
         total=total,

@@ -103,13 +103,27 @@ def _number(value: float, step: float) -> str:
     return f"{round(value / step) * step:,.{decimals}f}"
 
 
-def range_text(money: Quantity, low: Quantity, high: Quantity) -> str:
-    """ "410 USD (300 to 560)", each number with no more digits than the interval supports."""
+def range_text(money: Quantity, low: Quantity, high: Quantity, language: str = "en") -> str:
+    """ "410 USD (300 to 560)", each number with no more digits than the interval supports.
+
+    language "zh" counts from ten thousand on in 万 and from a hundred million on in 亿: "15 万美元（11 万至 35 万美元）".
+    """
     currency = currency_of(money)
     values = [one.m_as(currency) for one in (money, low, high)]  # in `currency`
     step = _step(values[1], values[2], values[0])
-    shown = [_number(value, step) for value in values]
-    return f"{shown[0]} {currency} ({shown[1]} to {shown[2]})"
+    if language == "en":
+        shown = [_number(value, step) for value in values]
+        return f"{shown[0]} {currency} ({shown[1]} to {shown[2]})"
+    name = {"CNY": "元", "USD": "美元"}[currency]
+    shown = [_number_zh(value, step) for value in values]
+    return f"{shown[0]}{name}（{shown[1]}至 {shown[2]}{name}）"
+
+
+def _number_zh(value: float, step: float) -> str:
+    for size, word in ((1e8, "亿"), (1e4, "万")):
+        if round(value / step) * step >= size:
+            return f"{_number(value / size, step / size)} {word}"
+    return f"{_number(value, step)} "
 
 
 def total_of(amounts: list[Quantity] | tuple[Quantity, ...], currency: str) -> Quantity:

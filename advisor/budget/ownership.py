@@ -7,13 +7,13 @@ utilization, so the break-even is closed form: (fixed cost per hour) / (rent per
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from advisor import catalog
 from advisor.budget.lines import value
-from advisor.budget.money import BudgetError, ExchangeRate, convert, currency_of, exchange_rate
+from advisor.budget.money import ExchangeRate, convert, currency_of
 from advisor.budget.owning import OwnershipEstimate, OwnershipInputs, OwnershipYear, Sensitivity
 from advisor.trail import Trail
 from advisor.units import Q, Quantity, unit
@@ -50,11 +50,9 @@ def _constants(inputs: OwnershipInputs) -> dict[str, Any]:
     found = {name: value(name) for name in names}
     for name, key in (("energy_price", "energy_price"), ("colocation", "colocation"), ("operator_price", "operator_price")):
         found[name] = value(f"{key}_{currency}")
-    rate = inputs.overrides.get("exchange_rate")
     for name in ("network_per_gpu", "rack_price"):
-        if currency_of(found[name]).lower() != currency:
-            # Fabric and racks are only known in USD: the dated rate of the data carries them over.
-            found[name] = convert(found[name], currency.upper(), rate or exchange_rate())
+        # Fabric and racks are only known in USD: the dated rate carries them over.
+        found[name] = convert(found[name], currency.upper(), inputs.exchange_rate)
     found.update(server_price=inputs.server_price, rent=inputs.rent)
     found.update({key: given for key, given in inputs.overrides.items() if key in found})
     return found
@@ -224,6 +222,7 @@ def compare_buy_and_rent(inputs: OwnershipInputs) -> OwnershipEstimate:
         curve_own=tuple((main["fixed"].magnitude + main["extra"].magnitude * points).tolist()),
         curve_rent=tuple((main["rent"].magnitude * points).tolist()),
         basis=inputs.basis,
+        as_of=inputs.as_of,
         trail=trail.done(),
     )
 
@@ -264,26 +263,32 @@ def _sensitivities(inputs: OwnershipInputs, constants: dict[str, Any], life: Qua
     return tuple(sorted(found, key=lambda one: -one.swing.magnitude))
 
 
-def server_price(gpu: str, currency: str, rate: ExchangeRate | None = None, gpus: int = 8) -> tuple[Any, Any, Any, str] | None:
-    """(typical, low, high, basis) of a server with `gpus` cards of a catalog card, or None when the data have no price.
+class ServerPrice(NamedTuple):
+    """Price of one server with its range, what it rests on and when that was."""
+
+    price: Quantity
+    low: Quantity
+    high: Quantity
+    basis: str
+    as_of: str
+
+
+def server_price(gpu: str, currency: str, rate: ExchangeRate | None = None, gpus: int = 8) -> ServerPrice | None:
+    """The price of a server with `gpus` cards of a catalog card, or None when the data have none.
 
     A server price in the budget's own market comes first, then any server price, then card price x cards / GPU share.
     """
     market = "china" if currency == "CNY" else "international"
     rows = [row for row in catalog.ownership() if row.category == "server price" and row.gpu == gpu and row.value is not None]
-    rows.sort(key=lambda row: (row.market != market, "card" in row.item.lower() and "server" not in row.item.lower()))
+    rows.sort(key=lambda row: (row.market != market, row.unit.endswith("GPU")))
     for row in rows:
-        price, low, high = row.value, row.low or row.value, row.high or row.value
-        per_card = "GPU" in str(row.unit)
+        per_card = row.unit.endswith("GPU")
         factor = Q(gpus, unit("GPU")) / value("gpu_share_of_server") if per_card else Q(gpus / 8, unit("node"))
-        try:
-            amounts = [
-                convert((one * factor).to(str((one * factor).to_base_units().units)), currency, rate)
-                for one in (price, low, high)
-            ]
-        except BudgetError:
-            continue
-        return (*amounts, f"{row.item} ({row.source}, {row.as_of})")
+        money = unit(currency_of(row.value))
+        ends = [(one * factor).to(money) for one in (row.value, row.low or row.value, row.high or row.value)]
+        if money == unit(currency) or rate is not None:
+            ends = [convert(one, currency, rate) for one in ends]
+            return ServerPrice(*ends, f"{row.item} ({row.source}, {row.as_of})", row.as_of)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from advisor.budget.money import BudgetError, currency_of
+from advisor.budget.money import BudgetError, ExchangeRate, currency_of
 from advisor.trail import Step
 from advisor.units import Fraction, Money, MoneyPerGPUTime, MoneyPerTime, Power, Record, Time
 
@@ -14,6 +14,7 @@ class OwnershipInputs(Record):
     """A cluster to buy. server_price: of one server with its cards and network cards. power: nameplate of one server.
 
     rent: the price of one GPU-hour it competes with, in the same currency. network: whether servers are joined by a fabric.
+    exchange_rate: needed in CNY, as the prices of fabric and racks are known in USD only. basis, as_of: of the server price.
     overrides: other values for constants of data/constants/budget.csv by key ("pue": Q(1.2, "")).
     """
 
@@ -28,8 +29,10 @@ class OwnershipInputs(Record):
     rent_high: MoneyPerGPUTime | None = None
     network: bool = True
     utilization: Fraction | None = None
+    exchange_rate: ExchangeRate | None = None
     overrides: dict = field(default_factory=dict)
     basis: str = ""
+    as_of: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,4 +86,5 @@ class OwnershipEstimate(Record):
     curve_own: tuple[float, ...]
     curve_rent: tuple[float, ...]
     basis: str
+    as_of: str
     trail: tuple[Step, ...]

@@ -272,6 +272,7 @@ def price_used(offer: Offer, job: Job, day: str, price: Quantity) -> PriceUsed:
         mode=offer.mode,
         price=price,
         per_gpu=price / Q(offer.gpus, unit("GPU")),
+        minimum_time=Q(offer.minimum_hours, unit("h")),
         origin=offer.origin,
         source=offer.source,
         as_of=offer.as_of,

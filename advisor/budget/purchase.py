@@ -9,6 +9,7 @@ from advisor.budget import ownership
 from advisor.budget.alternatives import interruption_rate
 from advisor.budget.guess import guessed_offer
 from advisor.budget.lines import TERMS, given_or, value
+from advisor.budget.mode_table import same_machine
 from advisor.budget.money import BudgetError, convert
 from advisor.budget.offers import Offer, derived_offer
 from advisor.budget.prices import NoneQualifies, NoPrice, choose_offer, machines_for
@@ -74,6 +75,7 @@ def own_offer(inputs: BudgetInputs, base: Offer, owned: Any) -> tuple[Offer, Qua
         confidence="low",
         origin="ownership",
         source=owned.basis,
+        as_of=owned.as_of,
         notes="",
     )
     return offer, price
@@ -102,33 +104,41 @@ def spot_analysis(inputs: BudgetInputs, offer: Offer) -> SpotEstimate:
     return estimate_spot(spot_inputs(inputs, rate), samples=inputs.samples, seed=inputs.seed)
 
 
-def buy_or_rent(inputs: BudgetInputs, offer: Offer, price: Quantity) -> Any:
-    """Owning the job's cluster against renting it at the price used; None when no server price is known."""
+def buy_or_rent(inputs: BudgetInputs, offers: tuple[Offer, ...], offer: Offer) -> Any:
+    """Owning the job's cluster against renting the machine that is bought (on demand where that is spot).
+
+    None when no server price is known in the budget's currency, or not without an exchange rate that was not given.
+    """
     job, currency = inputs.job, inputs.purchase.currency
     per_server = job.per_node if job.nodes > 1 else max(job.gpus, 1)
     if inputs.server_price is not None:
         cost = convert(inputs.server_price, currency, inputs.exchange_rate)
-        found = (cost, cost, cost, "your own server price")
+        found = ownership.ServerPrice(cost, cost, cost, "your own server price", inputs.purchase.day)
     else:
         found = ownership.server_price(job.gpu, currency, inputs.exchange_rate, per_server)
-    if found is None:
+    needs_rate = currency != "USD" and job.nodes > 1
+    if found is None or (needs_rate and inputs.exchange_rate is None):
         return None
-    rent = price / Q(offer.gpus, unit("GPU"))
+    if offer.mode == "spot":
+        # What can be taken away at any time is no match for a machine of one's own.
+        offer = same_machine(offers, offer, "on_demand") or offer
+    rent = convert(offer.per_gpu, currency, inputs.exchange_rate)
     half = value(f"price_interval_{level_of(offer.confidence)}").m_as("") + 0.1
     return ownership.compare_buy_and_rent(
         ownership.OwnershipInputs(
             gpus=job.gpus,
             gpus_per_server=per_server,
-            server_price=found[0],
-            server_price_low=found[1],
-            server_price_high=found[2],
+            server_price=found.price,
+            server_price_low=found.low,
+            server_price_high=found.high,
             power=ownership.server_power(job.gpu, per_server),
             rent=rent,
             rent_low=rent * (1 - half),
             rent_high=rent * (1 + half),
             network=job.nodes > 1,
             utilization=inputs.purchase.utilization,
-            overrides={"exchange_rate": inputs.exchange_rate} if inputs.exchange_rate else {},
-            basis=found[3],
+            exchange_rate=inputs.exchange_rate,
+            basis=found.basis,
+            as_of=found.as_of,
         )
     )

@@ -247,7 +247,8 @@ class Line(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceUsed(Record):
-    """The price the budget stands on, and how far to trust it. price: of the whole instance; per_gpu: of one card."""
+    """The price the budget stands on, and how far to trust it. price: of the whole instance; per_gpu: of one card;
+    minimum_time: the shortest term sold."""
 
     provider: str
     region: str
@@ -258,6 +259,7 @@ class PriceUsed(Record):
     mode: Mode
     price: MoneyPerTime
     per_gpu: MoneyPerGPUTime
+    minimum_time: Time
     origin: Literal["catalog", "quote", "refresh", "derived", "guess", "ownership"]
     source: str
     as_of: str

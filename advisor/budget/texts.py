@@ -46,6 +46,7 @@ MODES = {
     "reserved_3y": ("reserved for three years", "预留 3 年"),
     "own": ("own machines", "自有机器"),
 }
+LEASE = ("monthly lease", "按月租用")
 
 
 def both(en: str, zh: str) -> dict[str, str]:

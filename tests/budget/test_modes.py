@@ -175,6 +175,8 @@ def test_what_matters_most_is_named():
 def test_owning_in_the_plan():
     told = plan(gpu="H100 SXM5 80GB", mode="own", utilization=Q(0.2, ""))
     assert told.price.origin == "ownership"
+    assert "own machines" in told.sentence["en"]
+    assert {way.mode for way in told.modes if way.cost is not None} >= {"on_demand", "own"}
     assert {"own_too_idle", "own_capital"} <= {one.code for one in told.advice}
     assert told.break_even_utilization == told.buy_or_rent.break_even_utilization
     assert len(told.buy_or_rent.years) == 5
@@ -187,7 +189,10 @@ def test_two_currencies_in_one_comparison_are_refused():
         owning(rent=Q(20, "CNY/GPU/h"))
     with pytest.raises(UnitError, match=r"OwnershipInputs\.power"):
         owning(power=Q(10, "kWh"))
-    assert compare_buy_and_rent(owning(server_price=Q(2.75e6, "CNY"), rent=Q(13, "CNY/GPU/h"))).currency == "CNY"
+    yuan = {"server_price": Q(2.75e6, "CNY"), "rent": Q(13, "CNY/GPU/h")}
+    with pytest.raises(BudgetError, match="without an exchange rate"):
+        compare_buy_and_rent(owning(**yuan))
+    assert compare_buy_and_rent(owning(exchange_rate=exchange_rate(DAY), **yuan)).currency == "CNY"
 
 
 def test_an_owned_base_with_rented_bursts():

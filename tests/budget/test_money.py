@@ -59,6 +59,10 @@ def test_an_exact_price_keeps_three_digits_at_most():
 
 def test_range_in_words():
     assert range_text(Q(412.37, "USD"), Q(300, "USD"), Q(560, "USD")) == "410 USD (300 to 560)"
+    assert range_text(Q(412.37, "USD"), Q(300, "USD"), Q(560, "USD"), "zh") == "410 美元（300 至 560 美元）"
+    wide = range_text(Q(889_800, "CNY"), Q(600_000, "CNY"), Q(2_000_000, "CNY"), "zh")
+    assert wide == "90 万元（60 万至 200 万元）"
+    assert range_text(Q(8600, "CNY"), Q(6000, "CNY"), Q(14_000, "CNY"), "zh") == "9,000 元（6,000 至 1.4 万元）"
 
 
 def test_currency_of_what_is_not_money():
