@@ -334,7 +334,8 @@ def verdict(design: str, situation: Situation, enough: bool, write: Quantity, ne
                 f"{situation.nodes} machines need one file system that all of them see",
                 f"{situation.nodes} 个节点需要共享文件系统",
             )
-        if checkpoint.m_as(gigabyte) > limit.m_as(gigabyte):
+        short = situation.training_time <= constant("storage.local_only_time")
+        if checkpoint.m_as(gigabyte) > limit.m_as(gigabyte) and not short:
             return False, both(
                 f"a checkpoint of {size_text(checkpoint)} is too much to lose with the machine (limit {size_text(limit)})",
                 f"检查点 {size_text(checkpoint)} 过大，随实例释放的风险高（上限 {size_text(limit)}）",

@@ -189,19 +189,10 @@ def data_flow(numbers: FlowNumbers) -> tuple[Hop, ...]:
                 "每次保存" + ("，后台写入" if n.asynchronous else "，训练等待"),
             )
         )
-    legs.append(
-        Leg(
-            "shared" if n.hot_class != "local-nvme" else "local",
-            n.archive_place,
-            chain,
-            n.checkpoint * n.archived,
-            None,
-            n.archive_write,
-            None,
-            f"{n.archived} kept aside, one a day",
-            f"每天保留一个，共 {n.archived} 个",
-        )
-    )
+    if not (n.hot_class == "local-nvme" and n.archive_place == "object"):
+        place = "local" if n.hot_class == "local-nvme" else "shared"
+        en, zh = f"{n.archived} kept aside, one a day", f"每天保留一个，共 {n.archived} 个"
+        legs.append(Leg(place, n.archive_place, chain, n.checkpoint * n.archived, None, n.archive_write, None, en, zh))
     legs.append(
         Leg(
             "local" if n.hot_class == "local-nvme" else "shared",

@@ -108,6 +108,8 @@ def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_
     share = need.size.m_as(unit("GB")) / total if total > 0 else 1.0 / len(mates)
     borrowed = provider_mask(market, situation.provider, storage_class)[1]
     deciding = DECIDING[int(offers.deciding[row, pick])]
+    hot = situation.needs["hot_checkpoints"].write * judged.level
+    bandwidth = max(hot if "hot_checkpoints" in mates else need.write, *(situation.needs[one].read for one in mates), need.read)
     return Tier(
         role=role,
         storage_class=storage_class,
@@ -128,9 +130,7 @@ def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_
         latency=str(market.latency[pick]),
         price=Q(float(offers.price.magnitude[row, pick]) * share, per_month),
         price_estimated=bool(market.estimated[pick]) or borrowed,
-        reason=_chosen_reason(
-            deciding, need.size, Q(float(offers.capacity.magnitude[row, pick]), unit("GB")), max(need.write, need.read)
-        ),
+        reason=_chosen_reason(deciding, need.size, Q(float(offers.capacity.magnitude[row, pick]), unit("GB")), bandwidth),
         options=options,
     )
 
