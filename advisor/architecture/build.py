@@ -71,7 +71,7 @@ def add_attention(decoder: Decoder, layers: int, sizes: Attention | None = None)
             q_rank=config.optional("q_lora_rank"),
             kv_rank=config.integer("kv_lora_rank"),
             nope=config.integer("qk_nope_head_dim"),
-            rope=config.integer("qk_rope_head_dim"),
+            rope=config.integer("qk_rope_head_dim", minimum=0),
             value=sizes.value_dim,
             bias=bias,
         )

@@ -79,10 +79,12 @@ class Config:
     """
 
     def __init__(self, data: dict[str, Any], model_type: str, name: str = "") -> None:
+        # A text model inside a multimodal one may have other defaults than the family it belongs to.
+        written = _defaults().get(str(data.get("model_type")), {})
         self.data = data
         self.model_type = model_type
         self.name = name
-        self.defaults = _defaults().get(model_type, {})
+        self.defaults = written if "hidden_size" in written else _defaults().get(model_type, {})
         self.assumptions: list[str] = []
 
     def given(self, key: str) -> Any:

@@ -99,7 +99,7 @@ def attention_sizes(config: Config, hidden: int) -> Attention:
     if config.model_type in ("gpt_bigcode", "falcon") and not config.flag("new_decoder_architecture"):
         kv_heads = 1 if config.flag("multi_query", config.model_type == "gpt_bigcode") else heads
     if config.value("kv_lora_rank") and config.value("qk_nope_head_dim"):
-        head_dim = config.integer("qk_nope_head_dim") + config.integer("qk_rope_head_dim")
+        head_dim = config.integer("qk_nope_head_dim") + config.integer("qk_rope_head_dim", minimum=0)
         return Attention(heads, kv_heads, head_dim, config.integer("v_head_dim", hidden // heads))
     head_dim = config.optional("head_dim")
     if head_dim is None:

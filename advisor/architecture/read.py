@@ -60,9 +60,10 @@ def _text_model(config: dict[str, Any], assumptions: list[str]) -> tuple[dict[st
             kind = config.get("model_type") or "multimodal"
             what = f" ({', '.join(left)})" if left else ""
             assumptions.append(f"The text model of this {kind} model is sized; its other parts{what} are left out.")
-        # A tied head may be said on the outside only.
-        outer = {key: data[key] for key in ("tie_word_embeddings", "vocab_size") if key in data and key not in inner}
-        data, nested = {**outer, **inner}, True
+        # Whether the head is tied is the outer model's to say; the vocabulary may be said there only.
+        outer = {"vocab_size": data["vocab_size"]} if data.get("vocab_size") and not inner.get("vocab_size") else {}
+        tied = {"tie_word_embeddings": data["tie_word_embeddings"]} if data.get("tie_word_embeddings") is not None else {}
+        data, nested = {**outer, **inner, **tied}, True
     left = [key for key in OTHERS if isinstance(config.get(key), dict)]
     if left and not nested:
         assumptions.append(f"The text model is sized; the other parts of the file ({', '.join(left)}) are left out.")
@@ -166,6 +167,11 @@ def _renamed(data: dict[str, Any], model_type: str) -> dict[str, Any]:
         heads = data.get("n_head", data.get("num_attention_heads"))
         if "model_type" not in data and isinstance(heads, int) and heads % 8 == 0 and heads >= 64:
             data.update(new_decoder_architecture=True, num_kv_heads=8)
+    elif model_type == "ernie4_5_moe" and isinstance(data.get("moe_intermediate_size"), list):
+        # The first width is the text experts', the second the vision experts'.
+        data["moe_intermediate_size"] = next(iter(data["moe_intermediate_size"]), None)
+        if isinstance(data.get("moe_num_experts"), list):
+            data["moe_num_experts"] = next(iter(data["moe_num_experts"]), None)
     elif model_type == "openelm":
         for key, lists in (("num_attention_heads", "num_query_heads"), ("num_key_value_heads", "num_kv_heads")):
             numbers = (
