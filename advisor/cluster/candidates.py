@@ -13,6 +13,7 @@ What is legal:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,21 @@ USUAL_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1
 MODEL_PARALLEL = ("megatron", "torchtitan")
 RECOMPUTATION = ("none", "selective", "full")
 OFFLOAD = ("none", "optimizer", "optimizer_and_parameters")
+#: Columns of `Layouts` that are arrays.
+COLUMNS = (
+    "count",
+    "data",
+    "tensor",
+    "pipeline",
+    "context",
+    "expert",
+    "zero",
+    "micro_batch",
+    "accumulation",
+    "chunks",
+    "recomputation",
+    "offload",
+)
 #: Tokens a step takes when no batch is given: what pre-training of small models uses, and a usual fine-tuning batch.
 TOKENS_PER_STEP = {"full": 2**19, "adapters": 2**16}
 
@@ -56,9 +72,8 @@ class Layouts:
 
     def take(self, rows: np.ndarray | slice) -> Layouts:
         """Some of the rows."""
-        names = [name for name in self.__dataclass_fields__ if name not in ("sequence_length", "gpus_per_node")]
         return Layouts(
-            **{name: getattr(self, name)[rows] for name in names},
+            **{name: getattr(self, name)[rows] for name in COLUMNS},
             sequence_length=self.sequence_length,
             gpus_per_node=self.gpus_per_node,
         )
@@ -84,11 +99,7 @@ class Layouts:
 
     def one(self, row: int) -> Layout:
         """One row as a `Layout` of plain values."""
-        r = {
-            name: int(getattr(self, name)[row])
-            for name in self.__dataclass_fields__
-            if name not in ("sequence_length", "gpus_per_node")
-        }
+        r = {name: int(getattr(self, name)[row]) for name in COLUMNS}
         return Layout(
             sequence_length=self.sequence_length,
             micro_batch_size=r["micro_batch"],
@@ -146,12 +157,45 @@ def _options(inputs: SearchInputs) -> dict[str, np.ndarray]:
 
 def legal_layouts(inputs: SearchInputs) -> Layouts:
     """Every legal layout of the job, sorted by GPU count. The result may be empty."""
+    return join(list(layout_blocks(inputs, 10**9)), inputs)
+
+
+def join(blocks: list[Layouts], inputs: SearchInputs) -> Layouts:
+    """Blocks of layouts as one."""
+    columns = {
+        name: np.concatenate([getattr(block, name) for block in blocks]) if blocks else np.zeros(0, dtype=np.int64)
+        for name in COLUMNS
+    }
+    return Layouts(**columns, sequence_length=inputs.sequence_length, gpus_per_node=inputs.gpus_per_node)
+
+
+def layout_blocks(inputs: SearchInputs, size: int) -> Iterator[Layouts]:
+    """Legal layouts in blocks of at most about `size` rows, sorted by GPU count: never all at once.
+
+    Parallel sizes are combined first: most combinations die there, and the other dimensions multiply what is left.
+    """
     options = _options(inputs)
-    a, training, s = inputs.architecture, inputs.training, inputs.sequence_length
-    # Parallel sizes first: most combinations die there, and the other dimensions multiply what is left.
-    names = ("count", "tensor", "pipeline", "context", "expert")
-    grid = _grid([options[name] for name in names])
-    count, tensor, pipeline, context, expert = (grid[:, column] for column in range(5))
+    base = _parallel_sizes(inputs, options)
+    rest = _grid([options[name] for name in ("zero", "micro_batch", "recomputation", "offload")])
+    step = max(8 * size // max(len(rest), 1), 1)
+    waiting: list[Layouts] = []
+    held = 0
+    for start in range(0, len(base), step):
+        block = _expand(inputs, base[start : start + step], rest)
+        waiting.append(block)
+        held += len(block)
+        if held >= size or start + step >= len(base):
+            whole = join(waiting, inputs)
+            for first in range(0, len(whole), size):
+                yield whole.take(slice(first, first + size))
+            waiting, held = [], 0
+
+
+def _parallel_sizes(inputs: SearchInputs, options: dict[str, np.ndarray]) -> np.ndarray:
+    """Legal rows of (count, tensor, pipeline, context, expert, data)."""
+    a, s = inputs.architecture, inputs.sequence_length
+    grid = _grid([options[name] for name in ("count", "tensor", "pipeline", "context", "expert")])
+    count, tensor, pipeline, context, expert = grid.T
     model = tensor * pipeline * context
     heads, groups, layers = a.num_attention_heads, a.num_key_value_heads, a.num_layers
     data = np.maximum(count // model, 1)
@@ -167,26 +211,27 @@ def legal_layouts(inputs: SearchInputs) -> Layouts:
         & (max(a.num_experts, 1) % expert == 0)
         & ((data * context) % expert == 0)
     )
-    base = np.column_stack([grid, data])[legal]
-    rest = _grid([options[name] for name in ("zero", "micro_batch", "recomputation", "offload")])
-    left = np.repeat(base, len(rest), axis=0)
-    count, tensor, pipeline, context, expert, data = left.T
+    return np.column_stack([grid, data])[legal]
+
+
+def _expand(inputs: SearchInputs, base: np.ndarray, rest: np.ndarray) -> Layouts:
+    """The legal combinations of some parallel sizes with every ZeRO stage, micro-batch, recomputation and offload."""
+    count, tensor, pipeline, context, expert, data = np.repeat(base, len(rest), axis=0).T
     zero, micro_batch, recomputation, offload = np.tile(rest, (len(base), 1)).T
-    accumulation, fitting = _accumulation(inputs, data, micro_batch)
-    ranks = data * context
-    staged = training.framework == "torchtitan"
+    accumulation, agree = _accumulation(inputs, data, micro_batch)
+    staged = inputs.training.framework == "torchtitan"
     legal = (
-        fitting
-        & ((zero == 0) | (ranks > 1) | ((offload > 0) & (zero >= 2)))
+        agree
+        & ((zero == 0) | (data * context > 1) | ((offload > 0) & (zero >= 2)))
         & ((zero < 2) | (pipeline == 1) | staged)
         & ((offload == 0) | (pipeline * tensor == 1))
         & ((offload == 0) | ((offload == 1) & (zero >= 1) & (zero <= 2)) | (zero == 3))
         & (accumulation >= pipeline)
     )
-    chunks = _chunks(inputs, layers, pipeline, accumulation)
-    columns = (count, data, tensor, pipeline, context, expert, zero, micro_batch, accumulation, chunks, recomputation, offload)
-    kept = [column[legal] for column in columns]
-    return Layouts(*kept, sequence_length=s, gpus_per_node=inputs.gpus_per_node)
+    given = (count, data, tensor, pipeline, context, expert, zero, micro_batch, accumulation, recomputation, offload)
+    kept = dict(zip([name for name in COLUMNS if name != "chunks"], (column[legal] for column in given), strict=True))
+    chunks = _chunks(inputs, inputs.architecture.num_layers, kept["pipeline"], kept["accumulation"])
+    return Layouts(**kept, chunks=chunks, sequence_length=inputs.sequence_length, gpus_per_node=inputs.gpus_per_node)
 
 
 def _grid(values: list[np.ndarray]) -> np.ndarray:
@@ -219,9 +264,11 @@ def _chunks(inputs: SearchInputs, layers: int, pipeline: np.ndarray, accumulatio
     if inputs.training.framework not in MODEL_PARALLEL or inputs.training.software != "tuned":
         return np.ones_like(pipeline)
     chunks = np.ones_like(pipeline)
-    for several in range(2, 9):
-        divides = (layers % (pipeline * several) == 0) | ((layers + 2) % (pipeline * several) == 0)
-        chunks = np.where((pipeline > 1) & divides & (accumulation % pipeline == 0), several, chunks)
+    for stages in np.unique(pipeline):
+        for several in range(8, 1, -1):
+            if stages > 1 and (layers % (stages * several) == 0 or (layers + 2) % (stages * several) == 0):
+                chunks[(pipeline == stages) & (accumulation % stages == 0)] = several
+                break
     return chunks
 
 

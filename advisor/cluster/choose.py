@@ -45,7 +45,7 @@ def choose(inputs: SearchInputs, may_offload: bool = True) -> ClusterEstimate:
     for attempt, note in _attempts(wanted, may_offload):
         result, position = _settle(attempt, bool(inputs.counts))
         if position is not None:
-            gpu, layout = result.cards.gpus[result.card[position]], result.layouts.one(result.row[position])
+            gpu, layout = result.cards.gpus[result.card[position]], result.layouts.one(position)
             reasons = [text for text in (note, precision_cost(gpu, inputs.training)) if text]
             reasons += [count_reason(result, position), layout_reason(layout)]
             return assess(inputs, gpu.name, layout, tuple(reasons))
@@ -166,7 +166,7 @@ def _nothing_fits(inputs: SearchInputs) -> ClusterEstimate:
     every = ("none", "optimizer", "optimizer_and_parameters")
     result = search_cluster(replace(inputs, offloads=every, model_parallel="always"))
     gpu = max(result.cards.gpus, key=lambda card: card.capacity.m_as("GiB / GPU"))
-    layout = Layout(sequence_length=inputs.sequence_length) if result.smallest is None else result.layouts.one(result.smallest)
+    layout = result.smallest or Layout(sequence_length=inputs.sequence_length)
     least = "?" if result.least is None else f"{result.least.m_as('GiB / GPU'):.1f}"
     room = f"{gpu.capacity.m_as('GiB / GPU'):.1f}"
     text = {

@@ -7,22 +7,24 @@ chunks, and of each chunk only the best of every card and count is kept: cost gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from advisor.catalog import constant
-from advisor.cluster.candidates import Layouts, legal_layouts
+from advisor.cluster.candidates import Layouts, join, layout_blocks
 from advisor.cluster.cards import Cards, Text, cards_of
 from advisor.cluster.records import Candidate, Objective, SearchInputs
 from advisor.memory import MemoryInputs, estimate_memory
 from advisor.throughput import ThroughputInputs, estimate_throughput
+from advisor.training import Layout
 from advisor.units import Q, Quantity, unit
 
 #: Card x layout cells that one call works on: enough to hide the cost of units, few enough to stay in the cache.
 CELLS = 120_000
+#: Layouts that one call works on at most: memory is estimated for all of them, whatever the number of cards.
+WIDEST = 16_000
 #: A simpler layout is preferred when it is at most this much slower per point of complexity.
 SIMPLER = 0.015
 #: Columns of the result with their units.
@@ -44,8 +46,8 @@ class SearchResult:
     """The best layouts found, as columns of one length.
 
     candidates: card x layout cells considered; fitting: those that fit. columns: quantities by name (see UNITS) and "cost".
-    card: index into cards.gpus; row: index into layouts; tight: fits only by the expected value.
-    smallest: row of the layout that needs the least memory, for when nothing fits (None without any legal layout);
+    card: index into cards.gpus; layouts: one row a result; tight: fits only by the expected value.
+    smallest: the layout that needs the least memory, for when nothing fits (None without any legal layout);
     least: what it is expected to need.
     """
 
@@ -55,16 +57,19 @@ class SearchResult:
     candidates: int
     fitting: int
     card: np.ndarray
-    row: np.ndarray
-    count: np.ndarray
     tight: np.ndarray
     columns: dict[str, Quantity]
-    smallest: int | None = None
+    smallest: Layout | None = None
     least: Quantity | None = None
     skipped: tuple[tuple[str, Text], ...] = field(default=())
 
     def __len__(self) -> int:
         return len(self.card)
+
+    @property
+    def count(self) -> np.ndarray:
+        """Number of GPUs of each result."""
+        return self.layouts.count
 
     def order(self, by: Objective = "time") -> np.ndarray:
         """Positions, best first: by training time, by cost (GPU-hours without prices), or by number of cards and then time."""
@@ -100,7 +105,7 @@ class SearchResult:
         """One result as a record."""
         gpu = self.cards.gpus[self.card[position]]
         value = {name: Q(float(column[position].magnitude), column.units) for name, column in self.columns.items()}
-        layout = self.layouts.one(self.row[position])
+        layout = self.layouts.one(position)
         cost = value.pop("cost", None)
         return Candidate(
             gpu=gpu.name,
@@ -121,9 +126,8 @@ class SearchResult:
     def table(self) -> dict[str, Any]:
         """All results as plain columns with their unit in the name, for a data frame."""
         names = np.array(self.cards.names)
-        rows = self.layouts.take(self.row)
         plain: dict[str, Any] = {"gpu": names[self.card], "gpus": self.count}
-        layout = rows.layout()
+        layout = self.layouts.layout()
         for name in layout.__dataclass_fields__:
             plain[name] = np.broadcast_to(getattr(layout, name), self.count.shape)
         for name, text in UNITS.items():
@@ -143,24 +147,38 @@ def search_cluster(inputs: SearchInputs, keep: str = "best") -> SearchResult:
     The result is empty when nothing fits. Raises CatalogError when no card can be estimated at all.
     """
     cards = cards_of(inputs.gpus, inputs.training, inputs.scale_out, inputs.gpus_per_node, inputs.prices)
-    layouts = legal_layouts(inputs)
     pieces: list[dict[str, np.ndarray]] = []
-    fitting, least, smallest = 0, np.inf, None
-    for start, block in _chunks(layouts, len(cards.gpus)):
+    rows: list[Layouts] = []
+    found = _Tally()
+    for block in layout_blocks(inputs, min(max(CELLS // len(cards.gpus), 512), WIDEST)):
         totals = estimate_memory(
             MemoryInputs(architecture=inputs.architecture, training=inputs.training, layout=block.layout())
         )
         total, high = (np.broadcast_to(value.m_as("GiB / GPU"), len(block)) for value in (totals.total, totals.high))
         total, high = _within_host(block, totals.host_ram, total, high)
-        here = int(np.argmin(total))
-        if total[here] < least:
-            least, smallest = total[here], start + here
-        piece, fits = _evaluate(inputs, cards, block, start, total, high, keep)
-        fitting += fits
+        found.layouts += len(block)
+        found.note_least(block, total)
+        piece, kept = _evaluate(inputs, cards, block, total, high, keep, found)
         if piece:
             pieces.append(piece)
-    found = _collect(inputs, cards, layouts, pieces, fitting, keep)
-    return replace(found, smallest=smallest, least=None if smallest is None else Q(float(least), unit("GiB / GPU")))
+            rows.append(kept)
+    return _collect(inputs, cards, join(rows, inputs), pieces, found, keep)
+
+
+@dataclass
+class _Tally:
+    """What the search counts on its way."""
+
+    layouts: int = 0
+    fitting: int = 0
+    least: float = np.inf
+    smallest: Layout | None = None
+
+    def note_least(self, block: Layouts, total: np.ndarray) -> None:
+        """Remember the layout that needs the least memory so far."""
+        here = int(np.argmin(total))
+        if total[here] < self.least:
+            self.least, self.smallest = float(total[here]), block.one(here)
 
 
 def _within_host(block: Layouts, ram: Quantity, total: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,22 +190,15 @@ def _within_host(block: Layouts, ram: Quantity, total: np.ndarray, high: np.ndar
     return np.where(over, np.inf, total), np.where(over, np.inf, high)
 
 
-def _chunks(layouts: Layouts, cards: int) -> Iterator[tuple[int, Layouts]]:
-    size = max(CELLS // max(cards, 1), 512)
-    size = min(size, 24_000)
-    for start in range(0, len(layouts), size):
-        yield start, layouts.take(slice(start, start + size))
-
-
 def _evaluate(
-    inputs: SearchInputs, cards: Cards, block: Layouts, start: int, total: np.ndarray, high: np.ndarray, keep: str
-) -> tuple[dict[str, np.ndarray], int]:
-    """Time one chunk: (columns of what is kept, number of cells that fit)."""
+    inputs: SearchInputs, cards: Cards, block: Layouts, total: np.ndarray, high: np.ndarray, keep: str, found: _Tally
+) -> tuple[dict[str, np.ndarray], Layouts]:
+    """Time one block: (columns of what is kept, its layouts), both empty when nothing fits."""
     need = total if inputs.accept_tight else high
     capacity = cards.capacity.m_as("GiB / GPU")
     alive = np.flatnonzero(need <= capacity.max())
     if not len(alive):
-        return {}, 0
+        return {}, block
     useful = np.flatnonzero(capacity[:, 0] >= need.min())
     block, total, high, need = block.take(alive), total[alive], high[alive], need[alive]
     fits = need <= capacity[useful]
@@ -206,14 +217,14 @@ def _evaluate(
         for name in ("step_time", "tokens_per_second_per_gpu", "tokens_per_second", "mfu", "communication_share")
     }
     fits = fits & np.isfinite(values["step_time"])
-    where = _all(fits) if keep == "all" else _best(fits, values["tokens_per_second"], block)
-    if not len(where[0]):
-        return {}, int(fits.sum())
-    card, column = where
+    found.fitting += int(fits.sum())
+    card, column = np.nonzero(fits) if keep == "all" else _best(fits, values["tokens_per_second"], block)
+    if not len(card):
+        return {}, block
     piece = {name: value[card, column] for name, value in values.items()}
-    piece |= {"memory": total[column], "memory_high": high[column], "card": useful[card], "row": start + alive[column]}
+    piece |= {"memory": total[column], "memory_high": high[column], "card": useful[card]}
     piece["score"] = (1.0 + SIMPLER * block.complexity[column]) / piece["tokens_per_second"]
-    return piece, int(fits.sum())
+    return piece, block.take(column)
 
 
 def _some(record: Any, rows: np.ndarray) -> Any:
@@ -223,10 +234,6 @@ def _some(record: Any, rows: np.ndarray) -> Any:
         value = getattr(record, name)
         values[name] = value[rows] if np.ndim(getattr(value, "magnitude", value)) == 2 else value
     return type(record)(**values)
-
-
-def _all(fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.nonzero(fits)
 
 
 def _best(fits: np.ndarray, rate: np.ndarray, block: Layouts) -> tuple[np.ndarray, np.ndarray]:
@@ -243,49 +250,36 @@ def _best(fits: np.ndarray, rate: np.ndarray, block: Layouts) -> tuple[np.ndarra
 
 
 def _collect(
-    inputs: SearchInputs,
-    cards: Cards,
-    layouts: Layouts,
-    pieces: list[dict[str, np.ndarray]],
-    fitting: int,
-    keep: str,
+    inputs: SearchInputs, cards: Cards, layouts: Layouts, pieces: list[dict[str, np.ndarray]], found: _Tally, keep: str
 ) -> SearchResult:
-    """Join the chunks; where one count was split between chunks, keep the better part."""
-    names = (*UNITS, "card", "row", "score")
+    """Join the blocks; where one count was split between blocks, keep the better part."""
+    names = [name for name in UNITS if name not in ("training_time", "gpu_hours")]
     joined = {
-        name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.array([])
-        for name in names
-        if name not in ("training_time", "gpu_hours")
+        name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.zeros(0) for name in (*names, "card", "score")
     }
-    card, row = joined.pop("card").astype(np.int64), joined.pop("row").astype(np.int64)
-    count = layouts.count[row] if len(row) else np.array([], dtype=np.int64)
-    score = joined.pop("score")
+    card, score = joined.pop("card").astype(np.int64), joined.pop("score")
     if keep == "best" and len(pieces) > 1:
-        order = np.lexsort((score, count, card))
-        fresh = (np.diff(card[order], prepend=-1) != 0) | (np.diff(count[order], prepend=-1) != 0)
+        order = np.lexsort((score, layouts.count, card))
+        fresh = (np.diff(card[order], prepend=-1) != 0) | (np.diff(layouts.count[order], prepend=-1) != 0)
         kept = np.sort(order[fresh])
-        card, row, count = card[kept], row[kept], count[kept]
+        card, layouts = card[kept], layouts.take(kept)
         joined = {name: value[kept] for name, value in joined.items()}
-    columns = {name: Q(value, unit(UNITS[name])) for name, value in joined.items()}
-    if len(row):
-        columns["training_time"] = (inputs.tokens / columns["tokens_per_second"]).to("h")
-    else:
-        columns["training_time"] = Q(np.array([]), unit("h"))
-    columns["gpu_hours"] = columns["training_time"] * Q(count, unit("GPU"))
+    columns = {name: Q(joined[name], unit(UNITS[name])) for name in names}
+    columns["training_time"] = (inputs.tokens / columns["tokens_per_second"]).to("h")
+    columns["gpu_hours"] = columns["training_time"] * Q(layouts.count, unit("GPU"))
     if cards.prices is not None:
         columns["cost"] = columns["gpu_hours"] * cards.prices[:, 0][card]
     capacity = cards.capacity.m_as("GiB / GPU")[:, 0]
-    high = columns["memory_high"].m_as("GiB / GPU")
     return SearchResult(
         inputs=inputs,
         cards=cards,
         layouts=layouts,
-        candidates=len(cards.gpus) * len(layouts),
-        fitting=fitting,
+        candidates=len(cards.gpus) * found.layouts,
+        fitting=found.fitting,
         card=card,
-        row=row,
-        count=count,
-        tight=high > capacity[card] if len(row) else np.array([], dtype=bool),
+        tight=joined["memory_high"] > capacity[card],
         columns=columns,
+        smallest=found.smallest,
+        least=None if found.smallest is None else Q(found.least, unit("GiB / GPU")),
         skipped=cards.skipped,
     )

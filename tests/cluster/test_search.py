@@ -40,7 +40,7 @@ def test_best_of_each_card_and_count_is_what_brute_force_finds(job):
     found = {}
     for position in range(len(result)):
         candidate = result.candidate(position)
-        score = candidate.tokens_per_second.m_as("token / s") / (1 + search.SIMPLER * layouts.complexity[result.row[position]])
+        score = candidate.tokens_per_second.m_as("token / s") / (1 + search.SIMPLER * result.layouts.complexity[position])
         found[candidate.gpu, candidate.gpus] = score
     assert found.keys() == best.keys()
     for key, score in best.items():
@@ -103,7 +103,7 @@ def test_chunks_change_nothing(job, monkeypatch):
     assert pieces.fitting == whole.fitting
 
     def key(result):
-        return {(result.card[i], result.count[i]): result.row[i] for i in range(len(result))}
+        return {(result.card[i], result.count[i]): result.layouts.one(i) for i in range(len(result))}
 
     assert key(pieces) == key(whole)
 
