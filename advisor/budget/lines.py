@@ -297,23 +297,8 @@ def other_lines(ledger: Ledger, machines: Quantity, gpu_bill: Quantity) -> None:
             core_throughput=value("core_throughput"),
             core_price=ledger.local("core_price"),
         )
-    stopped = given_or(inputs.stopped_time, "stopped_time")
-    drivers = () if inputs.stopped_time is not None else (ledger.driver(constant_driver("stopped", "stopped_time")),)
-    disks = value("boot_disk") * Q(1, unit("node")) * machines if inputs.disks is None else inputs.disks
-    ledger.line(
-        "leftovers",
-        "(disks * disk_price + snapshots * snapshot_price + addresses * address_price) * stopped",
-        "planning-budget",
-        drivers,
-        switch="delete them (stopped_time = 0) or off: leftovers",
-        disks=disks,
-        disk_price=ledger.local("disk_price"),
-        snapshots=inputs.snapshots,
-        snapshot_price=ledger.local("snapshot_price"),
-        addresses=Q(inputs.addresses, ""),
-        address_price=ledger.local("address_price"),
-        stopped=stopped,
-    )
+    if inputs.purchase.mode != "own":
+        _leftovers(ledger, machines)
     support = given_or(inputs.support_share, "support_share")
     if support.magnitude:
         ledger.line(
@@ -335,3 +320,25 @@ def other_lines(ledger: Ledger, machines: Quantity, gpu_bill: Quantity) -> None:
             operator_time=inputs.operator_time,
             operator_price=ledger.local("operator_price"),
         )
+
+
+def _leftovers(ledger: Ledger, machines: Quantity) -> None:
+    """What stays billed while rented machines are stopped: disks, snapshots, public addresses."""
+    inputs = ledger.inputs
+    stopped = given_or(inputs.stopped_time, "stopped_time")
+    drivers = () if inputs.stopped_time is not None else (ledger.driver(constant_driver("stopped", "stopped_time")),)
+    disks = value("boot_disk") * Q(1, unit("node")) * machines if inputs.disks is None else inputs.disks
+    ledger.line(
+        "leftovers",
+        "(disks * disk_price + snapshots * snapshot_price + addresses * address_price) * stopped",
+        "planning-budget",
+        drivers,
+        switch="delete them (stopped_time = 0) or off: leftovers",
+        disks=disks,
+        disk_price=ledger.local("disk_price"),
+        snapshots=inputs.snapshots,
+        snapshot_price=ledger.local("snapshot_price"),
+        addresses=Q(inputs.addresses, ""),
+        address_price=ledger.local("address_price"),
+        stopped=stopped,
+    )

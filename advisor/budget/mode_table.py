@@ -125,7 +125,7 @@ def _bought(
         cost, worst, finish = paid * price * count, None, busy
         note = texts.both("Paid by use, kept until you stop it.", "按用量付费，直到您停机。")
         if offer.minimum_hours > 0:
-            note = texts.both(f"Sold by the month: {months:.0f} are paid.", f"按月租用：需付 {months:.0f} 个月。")
+            note = texts.both(f"Sold by the month, {months:.0f} to pay.", f"按月租用：需付 {months:.0f} 个月。")
     return ModeEstimate(
         mode=mode,
         price_per_gpu_hour=per_gpu,

@@ -185,9 +185,17 @@ def all_offers(as_of: str, quotes: Iterable[Quote] = ()) -> tuple[Offer, ...]:
     for quote in sorted(quotes, key=lambda one: one.as_of):
         if quote.as_of <= as_of:
             offer = quoted(quote)
-            newest[(offer.provider, offer.region, offer.instance, offer.gpu, offer.gpus, offer.mode)] = offer
+            # A refreshed row stands for its machine, in whichever region it was cheapest that day.
+            region = offer.region if offer.origin == "quote" else ""
+            newest[(offer.provider, region, offer.instance, offer.gpu, offer.gpus, offer.mode)] = offer
     if not newest:
         return offers(as_of)
+    # A public price list says nothing of the machine's network: the catalog does.
+    machines = {(offer.provider, offer.instance): offer for offer in offers(as_of)}
+    for key, offer in newest.items():
+        same = machines.get((offer.provider, offer.instance))
+        if offer.origin == "refresh" and same is not None:
+            newest[key] = replace(offer, market=same.market, network_rate=same.network_rate, rdma=same.rdma, notes=same.notes)
     # The whole machine is overridden where a quote names no machine of its own: "" stands for all of them.
     taken: set[tuple] = set()
     for offer in newest.values():

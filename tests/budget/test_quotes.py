@@ -133,6 +133,21 @@ def test_refreshed_prices_replace_the_catalogs_but_are_not_preferred(tmp_path):
     fresh.refresh(file, accept=lambda: True, day=DAY, fetch=lambda _: ITEMS, show=lambda _: None)
     found = [one for one in all_offers(DAY, fresh.user_quotes(file)) if one.instance == "p5.48xlarge" and one.provider == "AWS"]
     assert {(one.mode, one.hourly, one.origin) for one in found} == {("on_demand", 50.0, "refresh"), ("spot", 15.0, "refresh")}
+    # 3200 Gbit/s are the catalog's knowledge of the machine, and stay.
+    assert all(one.network_rate == 400 and one.rdma == "EFA v2" for one in found)
+
+
+def test_a_cheaper_region_of_a_later_day_replaces_the_earlier(tmp_path):
+    from advisor.budget.offers import all_offers
+
+    file = tmp_path / "prices.csv"
+    fresh.refresh(file, accept=lambda: True, day="2026-11-01", fetch=lambda _: [item()], show=lambda _: None)
+    later = [item(location="us-west-2", price=45.0)]
+    fresh.refresh(file, accept=lambda: True, day=DAY, fetch=lambda _: later, show=lambda _: None)
+    found = [
+        one for one in all_offers(DAY, fresh.user_quotes(file)) if (one.instance, one.mode) == ("p5.48xlarge", "on_demand")
+    ]
+    assert [(one.region, one.hourly) for one in found if one.provider == "AWS"] == [("us-west-2", 45.0)]
 
 
 def test_it_fails_politely(tmp_path, monkeypatch, capsys):
