@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.architecture import (
+    Architecture,
     ArchitectureError,
     architecture_from_config,
     catalog_architecture,
@@ -265,6 +266,34 @@ def test_gemma_3_text_config_as_published_leaves_most_keys_to_their_defaults():
     architecture = architecture_from_config({"model_type": "gemma3", "text_config": text, "vision_config": {}})
     assert total(architecture) == 3_880_263_168
     assert (architecture.full_attention_layers, architecture.sliding_window_layers) == (5, 29)
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "sliding", "mixer", "window"),
+    [
+        ("Mistral 7B v0.1", 0, 32, 0, 4096),  # arXiv 2310.06825, table 1
+        ("Mistral 7B v0.3", 32, 0, 0, None),
+        ("Gemma 2 9B", 21, 21, 0, 4096),  # arXiv 2408.00118, section 2: every other layer
+        ("Gemma 3 27B", 10, 52, 0, 1024),  # arXiv 2503.19786, section 2: five local layers to one global
+        ("gpt-oss 120B", 18, 18, 0, 128),  # arXiv 2508.10925, section 2.3: alternating, 128 tokens
+        ("Qwen2.5 7B", 28, 0, 0, None),
+        ("Qwen3-Next 80B-A3B", 12, 0, 36, None),
+        ("MiniMax-Text-01 456B-A46B", 10, 0, 70, None),  # arXiv 2501.08313: softmax attention after every 7 lightning layers
+        ("Kimi Linear 48B-A3B", 6, 0, 21, None),
+    ],
+)
+def test_what_each_layer_attends_to(name, full, sliding, mixer, window):
+    found = find_architecture(name)
+    assert (found.full_attention_layers, found.sliding_window_layers, found.mixer_layers) == (full, sliding, mixer)
+    assert found.sliding_window == window
+
+
+@pytest.mark.parametrize("name", ["Llama 3.1 8B", "Mixtral 8x7B", "DeepSeek-V3 671B", "Qwen3-Next 80B-A3B"])
+def test_an_architecture_goes_to_json_and_back(name):
+    architecture = find_architecture(name)
+    again = Architecture.from_dict(json.loads(json.dumps(architecture.to_dict())))
+    assert again == architecture
+    assert again.parameters_active == architecture.parameters_active
 
 
 def test_old_key_names():

@@ -21,8 +21,8 @@ def window_layers(decoder: Decoder) -> list[str]:
         return ["full_attention"] * layers
     every = config.optional("sliding_window_pattern") if isinstance(config.value("sliding_window_pattern"), int) else None
     every = every or family.window_every
-    if config.value("use_sliding_window") is not None:
-        if not config.flag("use_sliding_window"):
+    if config.value("use_sliding_window") is not None or config.value("max_window_layers") is not None:
+        if not config.flag("use_sliding_window", True):
             return ["full_attention"] * layers
         first = config.integer("max_window_layers", 0, minimum=0)
         return ["sliding_attention" if layer >= first else "full_attention" for layer in range(layers)]
