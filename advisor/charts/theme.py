@@ -105,7 +105,8 @@ def config(look: str = "light") -> dict[str, Any]:
     text = {"font": FONT, "fontSize": 12.5, "fill": tone["soft"], "color": tone["soft"]}
     accent = swap.get(PLAIN["line"], PLAIN["line"])
     return {
-        "aria": False,  # the widget says one sentence; a hundred unnamed marks say nothing
+        "aria": False,
+        "mark": {"aria": False},  # the widget says one sentence; a hundred unnamed marks say nothing
         "background": tone["ground"],
         "font": FONT,
         "view": {"stroke": None},

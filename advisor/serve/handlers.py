@@ -11,6 +11,7 @@ import tornado.web
 from jupyter_core.utils import ensure_async
 from tornado.httputil import HTTPHeaders, HTTPServerRequest
 from tornado.iostream import StreamClosedError
+from voila.handler import BaseVoilaHandler
 from voila.tornado.handler import TornadoVoilaHandler
 
 from advisor.ui.bundle import bundle, file_name
@@ -185,6 +186,15 @@ async def drop_dead(manager: Any) -> None:
             if dead and task in pool:
                 pool.remove(task)
                 manager.fill_if_needed(delay=0, notebook_name=name)
+
+
+class MissingHandler(BaseVoilaHandler):
+    """Any other address: the page that says so."""
+
+    async def prepare(self) -> None:
+        """For every method."""
+        await super().prepare()
+        raise tornado.web.HTTPError(404)
 
 
 class BundleHandler(tornado.web.RequestHandler):

@@ -15,12 +15,13 @@ import traitlets
 import voila.notebook_renderer
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_server.utils import url_path_join
+from tornado.log import gen_log as general
 from traitlets.config import Config
 from voila.app import Voila
 from voila.execute import VoilaExecutor
 from voila.tornado.handler import TornadoVoilaHandler
 
-from advisor.serve.handlers import BundleHandler, Headers, PageHandler, Places
+from advisor.serve.handlers import BundleHandler, Headers, MissingHandler, PageHandler, Places
 from advisor.ui.bundle import bundle, file_name
 
 #: Front-end extensions a page loads. Others that happen to be installed would be loaded too, and some break it.
@@ -73,7 +74,7 @@ def settings(
     app.open_browser = open_browser
     app.root_dir = str(Path(folder).resolve())
     app.max_sessions = max_sessions
-    app.log_level = logging.WARNING
+    app.log_level = logging.ERROR
     if token:
         app.token = token
     look = config.VoilaConfiguration
@@ -99,7 +100,7 @@ class Executor(VoilaExecutor):
         """Voila's own drops the traceback unseen, and tells the visitor which options to start it with."""
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
-                self.log.error("a cell failed:\n%s", "\n".join(output["traceback"]))
+                general.error("a cell failed:\n%s", "\n".join(output["traceback"]))
                 output["ename"], output["evalue"], output["traceback"] = "Error", "", [_FAILED]
         return cell
 
@@ -128,6 +129,8 @@ class AdvisorVoila(Voila):
         found.update(
             transforms=[Headers, tornado.web.GZipContentEncoding],
             websocket_compression_options={},
+            ws_ping_interval=30_000,  # milliseconds
+            ws_ping_timeout=30_000,
             # A closed page tells the server by a beacon, which cannot carry the token of Jupyter's request forgery check: its
             # kernel would live for ever. Every route that changes anything needs a kernel's unguessable id.
             disable_check_xsrf=True,
@@ -144,7 +147,8 @@ class AdvisorVoila(Voila):
                 rest = [{**rest[0], "places": self.places}]
             handlers.append((route, handler, *rest))
         bundle_route = url_path_join(self.server_url, r"/advisor/(vega-[\w.-]+\.js)")
-        return [(bundle_route, BundleHandler), *handlers]
+        missing = (r".*", MissingHandler, {"voila_configuration": self.voila_configuration})
+        return [(bundle_route, BundleHandler), *handlers, missing]
 
     def initialize(self, argv: Any = None) -> None:
         """Tell every page where the Vega bundle is, and make it now rather than at the first visit."""

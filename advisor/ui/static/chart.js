@@ -104,6 +104,7 @@ function render({ model, el }) {
       full.autosize = { type: "fit-x", contains: "padding" };
     }
     const host = document.createElement("div");
+    host.setAttribute("aria-hidden", "true"); // the sentence on the picture says it all
     host.style.cssText = "position:absolute;visibility:hidden;left:0;top:0";
     picture.append(host);
     let next;
