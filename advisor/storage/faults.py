@@ -16,13 +16,13 @@ from advisor.storage.checkpoints import (
     mean_time_between_failures,
     time_without_checkpoints,
 )
-from advisor.storage.designs import Judged
+from advisor.storage.designs import Judged, Situation
 from advisor.storage.facts import failure_rates
 from advisor.storage.inputs import WEIGHTS_BYTES, StorageInputs
-from advisor.storage.records import CurvePoint
+from advisor.storage.records import CurvePoint, ScheduleCost
 from advisor.storage.words import both
 from advisor.trail import Trail
-from advisor.units import Q, Quantity, minimum, unit
+from advisor.units import Q, Quantity, maximum, minimum, unit
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,24 @@ def fault_fields(inputs: StorageInputs, faults: Faults, judged: Judged, trail: T
         "time_without_checkpoints": time_without_checkpoints(inputs.training_time, mtbf, restart),
         "curve": _curve(interval, stall, mtbf, restart, rollback),
     }
+
+
+def schedule_cost(inputs: StorageInputs, situation: Situation, found: dict[str, Any]) -> ScheduleCost:
+    """What saving at the chosen interval costs in time, storage and bandwidth."""
+    none, wall = unit(""), found["wall_time"]
+    saves = max(1, int((inputs.training_time / found["checkpoint_interval"]).m_as(none)))
+    rework = (found["rework"] / Q(inputs.gpus, unit("GPU"))).to(unit("s"))
+    work, restarts = (inputs.training_time / wall).to(none), (found["restarts"] * found["restart_time"] / wall).to(none)
+    again = (rework / wall).to(none)
+    return ScheduleCost(
+        work=work,
+        stalls=maximum(1 - work - restarts - again, Q(0.0, none)),
+        restarts=restarts,
+        rework=again,
+        price=sum((tier.price for tier in found["tiers"] if "checkpoints" in tier.role), 0 * found["price"]),
+        mean_write=(saves * situation.checkpoint / wall).to(unit("GB/s")),
+        saves=saves,
+    )
 
 
 def _curve(

@@ -48,6 +48,7 @@ class StorageInputs(Record):
     sharded: every rank writes its part; otherwise one process gathers and writes everything.
     target_write_time: the longest a save may take, if the user says so.
     local_nvme: what one machine has; disk: the one disk that all of it has to fit, if there is one; start: its first day.
+    as_of: the day whose prices count (ISO); None takes the newest.
     spot_interruption_rate: interruptions of one machine; None takes the catalog's.
     gpu_price: weighs a slow tier's lost GPU-hours against a fast tier's price.
     """
@@ -96,3 +97,4 @@ class StorageInputs(Record):
     mode: Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "own"] = "on_demand"
     spot_interruption_rate: Frequency | None = None
     gpu_price: MoneyPerGPUTime | None = None
+    as_of: str | None = None

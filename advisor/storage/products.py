@@ -61,12 +61,11 @@ def market_of(provider: str | None) -> str:
     """The market of a provider: that of its storage products, else of its machines, else international."""
     if not provider:
         return "international"
+    known = [one for one in (*storage_products(), *instances()) if one.market in REFERENCE]
     word = provider.split()[0].lower()
-    for products in (storage_products(), instances()):
-        for product in products:
-            if product.market in REFERENCE and (product.provider == provider or product.provider.split()[0].lower() == word):
-                return product.market
-    return "international"
+    exact = (one.market for one in known if one.provider == provider)
+    alike = (one.market for one in known if one.provider.split()[0].lower() == word)
+    return next(exact, None) or next(alike, "international")
 
 
 def regions() -> tuple[str, ...]:
@@ -81,25 +80,30 @@ def providers(market: str | None = None) -> tuple[str, ...]:
 
 
 @functools.cache
-def shelf(market: str) -> Shelf:
-    """The products of a market as arrays (cached)."""
+def shelf(market: str, as_of: str | None = None) -> Shelf:
+    """The products of a market as arrays (cached), at the prices known on a date.
+
+    A product that had no known price yet on that day is estimated at today's.
+    """
     products = [one for one in storage_products() if one.market == market]
+    dated = [one for one in storage_products(as_of) if one.market == market]
     currency = CURRENCY[market]
 
-    def column(name: str, of_unit: str) -> np.ndarray:
-        values = (getattr(one, name, None) for one in products)
+    def column(name: str, of_unit: str, of: list | None = None) -> np.ndarray:
+        values = (getattr(one, name, None) for one in of or products)
         return np.array([np.nan if value is None else value.m_as(of_unit) for value in values])
 
     classes = np.array([one.storage_class for one in products])
-    price = column("capacity_price", f"{currency} / GB / month")
+    price = column("capacity_price", f"{currency} / GB / month", dated)
+    today = column("capacity_price", f"{currency} / GB / month")
     per_capacity = np.nan_to_num(column("throughput_per_capacity", "1 / s"))
     unstated = (classes == "parallel-fs") & (per_capacity == 0)
     per_capacity = np.where(unstated, constant("storage.parallel_per_capacity").m_as(unit("1 / s")), per_capacity)
-    estimate = price.copy()
-    for i in np.flatnonzero(np.isnan(price)):
-        same = np.flatnonzero((classes == classes[i]) & ~np.isnan(price))
+    estimate = np.where(np.isnan(price), today, price)
+    for i in np.flatnonzero(np.isnan(estimate)):
+        same = np.flatnonzero((classes == classes[i]) & ~np.isnan(today))
         if same.size:
-            estimate[i] = price[same[np.argmin(np.abs(per_capacity[same] - per_capacity[i]))]]
+            estimate[i] = today[same[np.argmin(np.abs(per_capacity[same] - per_capacity[i]))]]
         elif classes[i] == "archive":
             estimate[i] = constant(f"storage.archive_price_{currency.lower()}").magnitude
     requests = currency.lower()

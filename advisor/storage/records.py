@@ -176,6 +176,22 @@ class CurvePoint(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScheduleCost(Record):
+    """What the checkpoint schedule costs: the run's wall time by share (they add up to 1), storage, and bandwidth.
+
+    price: of a month, for the hot and the archived checkpoints. mean_write: written on average over the run.
+    """
+
+    work: Fraction
+    stalls: Fraction
+    restarts: Fraction
+    rework: Fraction
+    price: MoneyPerTime
+    mean_write: Bandwidth
+    saves: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class UploadLink(Record):
     """Upload of the raw data over one link, or on a shipped device."""
 
@@ -328,6 +344,7 @@ class StorageEstimate(Record):
     flow: tuple[Hop, ...]
     small_files: SmallFiles
     curve: tuple[CurvePoint, ...]
+    schedule: ScheduleCost
     retention: tuple[Retention, ...]
     artefacts: tuple[Artefact, ...]
     hybrid: Hybrid | None

@@ -11,7 +11,7 @@ from advisor.storage.checkpoints import required_write, saves_until_full
 from advisor.storage.dataset import DatasetSize, dataset_size, preprocessing, small_files
 from advisor.storage.designs import Judged, Situation, judge
 from advisor.storage.facts import read_location, spread
-from advisor.storage.faults import checkpoint_sizes, fault_fields, faults_of
+from advisor.storage.faults import checkpoint_sizes, fault_fields, faults_of, schedule_cost
 from advisor.storage.flow import FlowNumbers, data_flow
 from advisor.storage.inputs import StorageInputs
 from advisor.storage.machine import host_of, machine_of, role_needs
@@ -43,7 +43,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
     Raises UnitError or CatalogError (both ValueError) with one sentence for bad input.
     """
     trail = Trail()
-    market = shelf(inputs.market or market_of(inputs.provider))
+    market = shelf(inputs.market or market_of(inputs.provider), inputs.as_of)
     location = read_location(inputs.location, inputs.provider, providers(), regions())
     machine = machine_of(inputs)
     data = dataset_size(inputs, trail)
@@ -96,6 +96,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
     }
     found |= _data_fields(inputs, data, market, judged, situation, location, read, trail)
     found |= _price_fields(found["tiers"])
+    found["schedule"] = schedule_cost(inputs, situation, found)
     found |= _start_fields(inputs, machine, situation, judged, found, trail)
     found["flow"] = _flow(inputs, data, situation, judged, found, location, background)
     found |= _space_fields(inputs, data, situation, judged, found, location)

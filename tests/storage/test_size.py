@@ -299,6 +299,25 @@ def test_a_chinese_platform_without_storage_products_is_priced_in_its_currency(e
     assert found.price_low < found.price < found.price_high
 
 
+def test_the_schedule_is_split_into_what_it_costs(estimate):
+    found = estimate(405.85e9, 16384, nodes=2048, asynchronous=False)
+    cost = found.schedule
+    parts = [share.m_as("") for share in (cost.work, cost.stalls, cost.restarts, cost.rework)]
+    assert sum(parts) == pytest.approx(1)
+    assert cost.work.m_as("") == pytest.approx(found.goodput.m_as(""))
+    assert cost.stalls.m_as("") == pytest.approx(
+        (found.checkpoint_stall / found.checkpoint_interval).m_as("") * found.goodput.m_as(""), rel=1e-3
+    )
+    assert cost.price < found.price
+
+
+def test_an_old_day_reads_its_own_prices(estimate):
+    # Before any price was recorded, today's stand in and are said to be guessed.
+    old = estimate(13e9, 16, as_of="2020-01-01")
+    assert all(one.price_estimated for one in old.tiers if one.storage_class != "local-nvme")
+    assert old.price.m_as("USD/month") == pytest.approx(estimate(13e9, 16).price.m_as("USD/month"), rel=0.5)
+
+
 def test_locations_in_words():
     known = providers()
     assert read_location("OSS", None, known) == "object"
