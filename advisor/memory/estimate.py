@@ -112,16 +112,10 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
     )
     phase, (at_gradients, at_activations, at_logits, at_buffers) = _pick(instants, moving)
     runtime = estimate_runtime(training, stage.layout, trail)
-    reserved = trail.step(
-        "reserved",
-        "allocated * allocator",
-        "physics-runtime",
-        allocated=allocated,
-        allocator=catalog.constant(f"memory.allocator_{training.framework}"),
-    )
+    wanted, reserved = _reserved(stage, allocated, runtime)
     total = trail.step("total", "reserved + runtime", "", reserved=reserved, runtime=runtime)
-    low, high, basis = interval_of(training, stage.layout)
-    low, high = total * low, total * high
+    low_share, high_share, basis = interval_of(training, stage.layout)
+    low, high = minimum((wanted + runtime) * low_share, total), maximum((wanted + runtime) * high_share, total)
     return MemoryEstimate(
         weights=weights,
         gradients=gradients,
@@ -152,6 +146,31 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
         assumptions=stage.architecture.assumptions,
         trail=trail.done(),
     )
+
+
+def _reserved(stage: Stage, allocated: Quantity, runtime: Quantity) -> tuple[Quantity, Quantity]:
+    """(what the caching allocator takes where there is room, what it takes on this card).
+
+    Short of memory it gives cached blocks back before it fails, so a card's capacity bounds what is reserved down to a few
+    percent above what is allocated.
+    """
+    ratio = catalog.constant(f"memory.allocator_{stage.training.framework}")
+    capacity = stage.inputs.capacity
+    if capacity is None:
+        wanted = stage.trail.step("reserved", "allocated * ratio", "physics-runtime", allocated=allocated, ratio=ratio)
+        return wanted, wanted
+    reserved = stage.trail.step(
+        "reserved",
+        "maximum(allocated * least, minimum(allocated * ratio, maximum(capacity - runtime, 0 * capacity) * room))",
+        "physics-runtime",
+        allocated=allocated,
+        ratio=ratio,
+        least=catalog.constant("memory.allocator_squeezed"),
+        capacity=capacity,
+        runtime=runtime,
+        room=0.9999,
+    )
+    return allocated * ratio, reserved
 
 
 def _gradients_before(stage: Stage, gradients: Quantity) -> Quantity:

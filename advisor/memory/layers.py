@@ -26,6 +26,7 @@ COMPOSED_GELU = ("gpt2", "gptj", "codegen", "gpt_neo", "phi", "gpt_bigcode")
 NATIVE_SOFTMAX = ("gpt2", "falcon", "gptj", "gpt_bigcode")
 RELU = ("opt",)
 FUSED_QKV = ("qkv_proj", "query_key_value", "Wqkv", "qkv")
+REPEATS_KEYS = ("torchtune", "torchtitan")
 OUTPUTS = ("o_proj", "out_proj", "dense", "wo", "attn_out")
 #: Families whose coefficients were read off under autograd; any other falls back on the operations its config names.
 MEASURED = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox", "opt", "gemma2", "gemma3_text", "phi3")
@@ -46,10 +47,11 @@ class Kept(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerTerms(Record):
-    """kept: by all layers together. mlp_working, attention_working: of the largest layer, all that is alive at the worst
+    """kept: by all layers together; selective: the same with selective recomputation. mlp_working, attention_working: of the largest layer, all that is alive at the worst
     moment of the backward pass of its MLP and of its attention, kept tensors included. final: norm and input of the head."""
 
     kept: Kept
+    selective: Kept
     mlp_working: Kept
     attention_working: Kept
     final: BytesPerToken
@@ -169,11 +171,29 @@ class _Layers:
         final += self.of("linear_input") * architecture.hidden_size if trained_head else 0.0
         return LayerTerms(
             kept=kept.kept(),
+            selective=self._selective(kept).kept(),
             mlp_working=(attention + mlp_peak + gradients).kept(),
             attention_working=(attention_peak + gradients).kept(),
             final=Q(final, each),
             residual=Q(self.of("residual") * architecture.hidden_size, each),
         )
+
+    def _selective(self, kept: Share) -> Share:
+        """What selective recomputation leaves: Megatron's drops the scores of eager attention (with a flash kernel there is
+        little to drop); torchtitan's keeps a layer's input, the kernel's output and every second matrix product."""
+        architecture = self.architecture
+        if self.training.framework != "torchtitan":
+            return Share(kept.replicated, kept.sharded)
+        query, _, value, output = self._widths()
+        one, hidden, wide = self.of("attention_tensor"), architecture.hidden_size, architecture.intermediate_size
+        if architecture.moe_layers:
+            wide = architecture.moe_intermediate_size * architecture.num_experts_per_token
+        each = Share(
+            replicated=2 * one * hidden,
+            sharded=one * (query + value / 2 + output + wide)
+            + self.of("attention_statistics") * architecture.num_attention_heads,
+        )
+        return each * architecture.num_layers
 
     # -- norms ----------------------------------------------------------------------------------------------------------
 
@@ -221,6 +241,9 @@ class _Layers:
                 continue
             if rank:
                 total = total + Share(replicated=matrix.active * rank * self.training.lora.rank * self.of("adapter_rank"))
+            if rank and self.training.method == "dora":
+                # The magnitude's gradient needs the outputs of the frozen weight and of the adapter.
+                total = total + Share(sharded=self.of("dora_output") * matrix.out_features * matrix.active)
             if skip_outputs and self._is_output(matrix):
                 continue
             column = matrix.in_features == hidden and matrix.name not in ("down_proj", "c_proj", "fc2", "dense_4h_to_h")
@@ -228,9 +251,13 @@ class _Layers:
             if shared and kind in seen:
                 continue
             seen.add(kind)
-            amount = self.of("linear_input") * matrix.in_features * matrix.active
+            amount = self._input_width() * matrix.in_features * matrix.active
             total = total + (Share(replicated=amount) if column else Share(sharded=amount))
         return total
+
+    def _input_width(self) -> float:
+        """Bytes of one kept input value of a linear: one where linears compute in fp8 and keep what they multiplied."""
+        return 1.0 if self.training.precision == "fp8_mixed" else self.of("linear_input")
 
     def _widths(self) -> tuple[float, float, float, float]:
         """(query, key, value, output) widths that the kernel sees: latent projections (MLA) are expanded to all heads."""
@@ -240,7 +267,9 @@ class _Layers:
             query = heads * architecture.head_dim
             value = heads * (architecture.v_head_dim or architecture.head_dim)
             return query, query, value, value
-        key = architecture.key_value_size
+        # torchtune and torchtitan repeat grouped keys and values to all heads before the kernel; Hugging Face's sdpa does not.
+        repeated = self.training.framework in REPEATS_KEYS and not self.eager
+        key = architecture.query_size if repeated else architecture.key_value_size
         return architecture.query_size, key, key, architecture.query_size
 
     def _attention(self) -> tuple[Share, Share]:

@@ -174,6 +174,8 @@ class _Counter:
         paged = moments if training.optimizer.startswith("paged") else 0.0
         # An optimizer with an fp32 master copy casts 16-bit gradients to fp32 before the step.
         temporary = 4.0 if master == 4 and gradient == 2 else 0.0
+        # DeepSpeed flattens them first.
+        temporary += 2.0 if temporary and training.framework == "deepspeed" else 0.0
         return gradient, master + moments - paged, paged, temporary
 
     def _muon_rest(self, moment: float) -> float:
@@ -188,6 +190,9 @@ class _Counter:
             return 0.0, plain_constant(f"fused_loss_{self._loss_kind()}") * self._loss_width()
         kernels = kernels_of(training)
         stock = "logits_softcapped" if architecture.logit_softcapping else "logits_stock"
+        if training.framework == "torchtitan":
+            stock = "logits_torchtitan"
+            kernels = "stock"
         peak = plain_constant({"stock": stock, "fused": "logits_fused", "compiled": "logits_compiled"}[kernels])
         return 4.0 * architecture.vocab_size, peak * architecture.vocab_size
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from advisor import catalog
+from advisor.memory.layers import Kept
 from advisor.memory.parts import Parts, parts_of, width_of
 from advisor.memory.records import MemoryInputs
 from advisor.trail import Trail
@@ -54,8 +55,6 @@ class Stage:
         self.offloaded = 1 - is_word(layout.offload, "none")
         self.parameters_offloaded = is_word(layout.offload, "optimizer_and_parameters")
         self.fully_sharded = self.training.framework in FULLY_SHARDED
-        # Packed 4-bit weights are divided by FSDP (a storage dtype it knows) and not by DeepSpeed's ZeRO-3.
-        self.divisible = self.training.method != "qlora" or self.fully_sharded
         # A tied head is the embedding: stored once where a stage holds either, gathered and stepped once where it holds both.
         tied = self.architecture.tie_word_embeddings
         self.copies_of_embedding = maximum(self.embedding, self.head) if tied else self.embedding
@@ -72,7 +71,7 @@ class Stage:
         """Stored weights, sharded or offloaded as the layout says."""
         p, layout = self.parts, self.layout
         # FSDP's "shard gradients and optimizer" also keeps its fp32 parameters sharded between steps.
-        shards, expert_shards = self._divided(2 if self.fully_sharded else 3) if self.divisible else (1, 1)
+        shards, expert_shards = self._divided(2 if self.fully_sharded else 3)
         return self.trail.step(
             "weights",
             "((layers * share + embedding * has_embedding + head * has_head) / shards"
@@ -139,12 +138,9 @@ class Stage:
         p, layout = self.parts.layers, self.layout
         residual = where(layout.sequence_parallel, self.tensor, 1)
         context = Q(layout.sequence_length, unit("token")) * (1 / unit("token"))
-        kept = p.kept.replicated / residual + p.kept.sharded / self.tensor
-        if p.kept.scores.magnitude:
-            kept = kept + p.kept.scores * ((1 - self.selective) / self.tensor) * context
-        each = kept / self.architecture.num_layers
-        if self._drops():
-            each = each * (1 - self.selective * self._drops())
+        each = self._per_token(p.kept, residual, context) / self.architecture.num_layers
+        selective = self._per_token(p.selective, residual, context) / self.architecture.num_layers
+        each = each * (1 - self.selective) + selective * self.selective
         stored = each * (1 - self.full_recomputation) + p.residual / residual * self.full_recomputation
         tokens = self.tokens * PER_GPU
         total = self.trail.step(
@@ -156,19 +152,14 @@ class Stage:
             layers=self.stage_layers,
             micro_batches=self.in_flight(),
         )
-        working = p.mlp_working.replicated / residual + p.mlp_working.sharded / self.tensor
-        attention = p.attention_working.replicated / residual + p.attention_working.sharded / self.tensor
-        if p.kept.scores.magnitude:
-            working = working + p.mlp_working.scores / self.tensor * context
-            attention = attention + p.attention_working.scores / self.tensor * context
+        working = self._per_token(p.mlp_working, residual, context)
+        attention = self._per_token(p.attention_working, residual, context)
         return total, tokens * stored, tokens * maximum(working, attention, each)
 
-    def _drops(self) -> float:
-        """Share of a layer's kept bytes that selective recomputation drops where it does more than leave scores out."""
-        return self._operation_share() if self.training.framework in ("torchtitan", "fsdp") else 0.0
-
-    def _operation_share(self) -> float:
-        return float(catalog.constant("memory.selective_operations").m_as(""))
+    def _per_token(self, kept: Kept, residual: Any, context: Quantity) -> Quantity:
+        """Bytes per token of this GPU's share of `kept`."""
+        total = kept.replicated / residual + kept.sharded / self.tensor
+        return total + kept.scores / self.tensor * context if kept.scores.magnitude else total
 
     def logits(self) -> Quantity:
         """Logits and their gradients at the loss, on the stage that holds the head."""
@@ -197,7 +188,9 @@ class Stage:
             layer = p.largest_layer / layout.expert_parallel_size * per_tensor
             stage = p.gathered_layers * self.share / layout.expert_parallel_size * per_tensor
             live = number(both(self.many > 0, self.zero >= 2))
-            kept = number(self.zero < 3)
+            # Under a pipeline schedule weights stay gathered and gradients unreduced until the last micro-batch.
+            staged = number(layout.pipeline_parallel_size > 1)
+            kept = maximum(number(self.zero < 3), staged)
             forward = (root + stage * kept + layer * (1 - kept)) * live
             reduce = self._reduce_factor()
             head = maximum(p.gathered_head, p.gathered_embedding) * self.head * per_tensor
@@ -205,12 +198,13 @@ class Stage:
             backward = (root + stage * kept + 2 * layer * (1 - kept)) * live + unreduced
             end = root * reduce * live if reduce else ZERO
             late = (root + layer * (2 - kept)) * live + unreduced
+            if reduce:
+                accumulated = stage * (2 if self.training.gradients == "fp32" else 1) * (live * staged)
+                forward, backward, late = forward + accumulated, backward + accumulated, late + accumulated + stage * staged
             return ZERO, forward + dequantized, backward + dequantized, late + dequantized, end
-        gathered = ZERO
-        if self.divisible:
-            whole_stage = (p.gathered_layers * self.share + p.gathered_embedding + p.gathered_head) * per_tensor
-            live = catalog.constant("memory.live_deepspeed") * width_of("bf16")
-            gathered = minimum(whole_stage, live) * (self.many * number(self.zero >= 3))
+        whole_stage = (p.gathered_layers * self.share + p.gathered_embedding + p.gathered_head) * per_tensor
+        live = catalog.constant("memory.live_deepspeed") * width_of("bf16")
+        gathered = minimum(whole_stage, live) * (self.many * number(self.zero >= 3))
         bucket = ZERO
         if self.training.framework != "megatron":
             whole = self.trained(9) * p.gradient_width
