@@ -163,7 +163,7 @@ def _data_fields(
         ),
         "tiers": tier_table(market, situation, judged, files.after.opens_needed, readers),
         "uploads": upload_links(data.raw_size, inputs.upload_bandwidth, market.currency),
-        "upload_time": upload_wait(location, data.raw_size, inputs.upload_bandwidth, inputs.nodes),
+        "upload_time": upload_wait(location, data.raw_size, data.files, inputs.upload_bandwidth, inputs.nodes),
         "preprocessing": preprocessing(data.raw_size, inputs.data_kind, PREPROCESSING_CORES * inputs.nodes),
         "hybrid": _hybrid(inputs, data, market, situation, location, read),
     }

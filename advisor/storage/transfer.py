@@ -8,7 +8,7 @@ from advisor.catalog import constant
 from advisor.storage.records import Hybrid, Startup, UploadLink
 from advisor.storage.words import both, money_text, rate_text, time_text, time_text_zh
 from advisor.trail import Trail
-from advisor.units import Q, Quantity, minimum, unit, whole
+from advisor.units import Q, Quantity, maximum, minimum, unit, whole
 
 LINKS = (("100 Mb/s", 0.0125), ("1 Gb/s", 0.125), ("10 Gb/s", 1.25), ("100 Gb/s", 12.5))
 
@@ -30,15 +30,19 @@ def upload_links(raw_size: Quantity, given: Quantity | None, currency: str) -> t
     return tuple(UploadLink(link=name, time=time, cost=cost, fastest=name == best) for name, time, cost in ways)
 
 
-def upload_wait(location: str, raw_size: Quantity, given: Quantity | None, nodes: int) -> Quantity:
-    """Time until the raw data are in the training region: none where they are, else that of the link or of the crossing."""
+def upload_wait(location: str, raw_size: Quantity, files: int, given: Quantity | None, nodes: int) -> Quantity:
+    """Time until the raw data are in the training region: none where they are, else that of the link or of the crossing.
+
+    Many small files wait for the PUT rate instead.
+    """
     if location in ("object", "node"):
         return Q(0.0, unit("s"))
     if location == "local":
         link = given if given is not None else constant("storage.upload_default")
     else:
         link = given if given is not None else constant("storage.cross_region_bandwidth") * Q(nodes, unit("node"))
-    return (raw_size / (link * constant("storage.transfer_efficiency"))).to(unit("s"))
+    requests = Q(float(files), unit("request")) / constant("storage.object_put_rate")
+    return maximum((raw_size / (link * constant("storage.transfer_efficiency"))).to(unit("s")), requests.to(unit("s")))
 
 
 def date_after(start: str | None, time: Quantity | None) -> str | None:

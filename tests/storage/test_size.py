@@ -163,6 +163,18 @@ def test_data_in_the_cloud_are_not_uploaded(estimate):
     assert estimate().upload_time.m_as("s") == pytest.approx(394)
 
 
+def test_fifty_million_small_files_through_the_whole_estimate(estimate):
+    # 2 TB in 40 kB files on S3: 20.25 USD of requests an epoch, 250 USD and 4 h of PUTs at 3500 a second to bring them there.
+    found = estimate(raw_size=Q(2, "TB"), mean_file_size=Q(40, "kB"), tokens=Q(5e11, "token"), upload_bandwidth=Q(10, "GB/s"))
+    before = found.small_files.before
+    assert before.files == 50_000_000
+    assert before.bill_per_epoch.m_as("USD") == pytest.approx(20.25)
+    assert before.put_bill.m_as("USD") == pytest.approx(250)
+    assert found.upload_time.m_as("s") == pytest.approx(50e6 / 3500)
+    assert found.requests.bill_per_epoch < before.bill_per_epoch / 1000
+    assert "small_files" in codes(found)
+
+
 def test_shipping_a_disk_wins_from_sixty_terabytes_on_a_gigabit():
     # 7 days x 0.125 GB/s x 0.8 = 60.5 TB.
     limit = shipping_wins_from(Q(1, "Gbit/s"))
