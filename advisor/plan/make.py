@@ -116,7 +116,8 @@ def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
     if reason is not None:
         raise ScenarioError(f"parallelism cannot be used: {reason}")
     choice = choose(inputs, may_offload=False)
-    if choice.verdict == "does_not_fit" and asked is not None:
+    unasked = choice.verdict == "does_not_fit" or choice.layout.offload not in inputs.offloads
+    if unasked and asked is not None:
         gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
         return assess(inputs, gpu, asked, choice.reasons)
     return choice
