@@ -60,6 +60,16 @@ def test_the_chosen_offer_costs_the_same_in_the_list_and_in_the_lines():
     assert same.finish.m_as("h") == pytest.approx(told.finish_time.m_as("h"))
 
 
+@pytest.mark.parametrize("purchase", [{"mode": "reserved_1y", "provider": "GCP"}, {"mode": "spot", "provider": "GCP"}])
+def test_terms_and_interruptions_cost_the_same_in_the_list_and_in_the_lines(purchase):
+    job = {"gpu": "A100 SXM4 40GB", "memory": Q(30, "GiB/GPU")}
+    told = plan(job=job, purchase=Purchase(as_of=DAY, **purchase), off=("leftovers",))
+    chosen = next(one for one in told.alternatives if "chosen" in one.labels)
+    assert chosen.mode == purchase["mode"]
+    assert chosen.cost.m_as("USD") == pytest.approx(told.total.m_as("USD"))
+    assert chosen.finish.m_as("h") == pytest.approx(told.finish_time.m_as("h"))
+
+
 def test_a_card_it_was_not_planned_on_is_scaled_and_says_so(found):
     scaled = [one for one in found if one.basis == "scaled" and one.qualifies]
     assert scaled

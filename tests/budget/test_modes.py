@@ -200,3 +200,15 @@ def test_an_owned_base_with_rented_bursts():
     rare = plan(gpu="H100 SXM5 80GB", provider="AWS", instance="p5.48xlarge", demand=(64.0,) + (0.0,) * 11).own_mixture
     # A card that always works is bought (owning costs less than 6.88 USD an hour), one that works a month in twelve is rented.
     assert (steady.base_gpus, rare.base_gpus) == (64.0, 0.0)
+
+
+def test_the_first_day_of_owning_by_hand():
+    # 8 servers of 310 000 USD with a tenth to spare, fabric at 4250 USD a card, a rack share of 4000 USD a server.
+    told = compare_buy_and_rent(owning())
+    assert told.capital.m_as("USD") == pytest.approx(8 * 310_000 * 1.1 + 64 * 4250 + 8 * 4000)
+    assert compare_buy_and_rent(owning(network=False)).capital.m_as("USD") == pytest.approx(8 * 310_000 * 1.1 + 8 * 4000)
+    # After three years 30 % of the hardware is left: the step says so.
+    resale = next(
+        step for step in compare_buy_and_rent(owning(overrides={"own_years": Q(3, "year")})).trail if step.name == "resale"
+    )
+    assert resale.value.m_as("USD") == pytest.approx(0.3 * 8 * 310_000 * 1.1)

@@ -105,3 +105,14 @@ def test_the_trail_computes_what_it_says():
 def test_a_rate_that_is_a_time_is_refused():
     with pytest.raises(UnitError, match=r"SpotInputs\.rate"):
         job(rate=Q(4, "h"))
+
+
+def test_the_time_lost_to_many_interruptions_has_the_right_spread():
+    from advisor.budget.spot import _lost
+
+    # 500 losses drawn as one normal against 500 draws one by one: an exponential cut at half an hour.
+    random = np.random.default_rng(4)
+    many = _lost(random, np.full(4000, 500.0), rate=1.5, length=0.5)
+    one_by_one = -np.log1p(np.expm1(-1.5 * 0.5) * random.random((4000, 500))) / 1.5
+    assert many.mean() == pytest.approx(one_by_one.sum(axis=1).mean(), rel=0.005)
+    assert many.std() == pytest.approx(one_by_one.sum(axis=1).std(), rel=0.06)
