@@ -20,11 +20,15 @@ OFFLOAD = ("none", "optimizer", "optimizer_and_parameters")
 
 @dataclass(frozen=True, kw_only=True)
 class LoRA(Record):
-    """Adapters: rank r, targets "all_linear", "attention_qv", "attention" or module names, and the adapters' dtype."""
+    """Adapters: rank r, targets "all_linear", "attention_qv", "attention" or module names, and the adapters' dtype.
+
+    dropout: whether the adapters drop some of their input, which keeps a masked copy of it each.
+    """
 
     rank: int = 16
     targets: str | tuple[str, ...] = "all_linear"
     dtype: Literal["fp32", "bf16"] = "fp32"
+    dropout: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

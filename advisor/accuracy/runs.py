@@ -111,6 +111,7 @@ def _training(row: dict[str, str]) -> Training:
             rank=int(row["lora_rank"]),
             targets=tuple(targets.split()) if " " in targets else targets,
             dtype=row["lora_dtype"],
+            dropout=row["lora_dropout"] == "yes",
         )
     if row["method"] == "qlora":
         quantization = Quantization(

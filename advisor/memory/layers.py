@@ -47,8 +47,12 @@ class Kept(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerTerms(Record):
-    """kept: by all layers together; selective: the same with selective recomputation. mlp_working, attention_working: of the largest layer, all that is alive at the worst
-    moment of the backward pass of its MLP and of its attention, kept tensors included. final: norm and input of the head."""
+    """What the layers keep and hold.
+
+    kept: by all layers together; selective: the same with selective recomputation. mlp_working, attention_working: of the
+    largest layer, all that is alive at the worst moment of the backward pass of its MLP and of its attention, kept tensors
+    included. final: norm and input of the head. residual: input of a layer.
+    """
 
     kept: Kept
     selective: Kept
@@ -186,6 +190,7 @@ class _Layers:
             return Share(kept.replicated, kept.sharded)
         query, _, value, output = self._widths()
         one, hidden, wide = self.of("attention_tensor"), architecture.hidden_size, architecture.intermediate_size
+        heads = architecture.num_attention_heads
         if architecture.moe_layers:
             wide = architecture.moe_intermediate_size * architecture.num_experts_per_token
         each = Share(
@@ -244,14 +249,16 @@ class _Layers:
             if rank and self.training.method == "dora":
                 # The magnitude's gradient needs the outputs of the frozen weight and of the adapter.
                 total = total + Share(sharded=self.of("dora_output") * matrix.out_features * matrix.active)
-            if skip_outputs and self._is_output(matrix):
+            if skip_outputs and self._is_output(matrix) and not (rank and self.training.lora.dropout):
                 continue
             column = matrix.in_features == hidden and matrix.name not in ("down_proj", "c_proj", "fc2", "dense_4h_to_h")
             kind = ("residual" if column else matrix.name, matrix.in_features)
-            if shared and kind in seen:
+            own = bool(rank and self.training.lora.dropout)  # a dropped copy and its mask each
+            if shared and kind in seen and not own:
                 continue
             seen.add(kind)
-            amount = self._input_width() * matrix.in_features * matrix.active
+            width = self._input_width() + (self.of("dropout_mask") if own else 0.0)
+            amount = width * matrix.in_features * matrix.active
             total = total + (Share(replicated=amount) if column else Share(sharded=amount))
         return total
 
@@ -284,7 +291,8 @@ class _Layers:
         if self.kernels == "stock" and architecture.kv_lora_rank:
             before = before + Share(sharded=one * self._latent_copies())
         trained_output = any(self.full or adapted(m, self.training) for m in matrices if self._is_output(m))
-        copy = self.of("attention_output_copy") * output if trained_output and not self.full else 0.0
+        own_copy = trained_output and not self.full and not self.training.lora.dropout
+        copy = self.of("attention_output_copy") * output if own_copy else 0.0
         mask = Share(replicated=self.of("dropout_mask") * architecture.hidden_size) if architecture.dropout else Share()
         if not self.eager:
             projections = Share(sharded=one * (query + key + value))

@@ -159,7 +159,9 @@ class _Counter:
         """(gradient, master and moments on the GPU, paged, temporaries of the step) in bytes per trained parameter."""
         training = self.training
         gradient, master, moment = WIDTH[training.gradients], WIDTH[training.master], WIDTH[training.moments]
-        eight_bit = plain_constant("eight_bit_moment")
+        # Embeddings keep 32-bit moments under 8-bit optimizers (Hugging Face's Trainer registers them so).
+        whole = self.trained["embedding"] / max(sum(self.trained.values()), 1.0) if self.full else 0.0
+        eight_bit = plain_constant("eight_bit_moment") * (1 - whole) + 4.0 * whole
         moments = {
             "adamw": 2 * moment,
             "paged_adamw": 2 * moment,

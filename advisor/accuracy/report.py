@@ -1,0 +1,69 @@
+"""The accuracy report as text, and the command behind `python -m advisor accuracy`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from advisor import catalog
+from advisor.accuracy.memory import accuracy_by_source, headline, residual_rows
+from advisor.accuracy.peers import peer_errors
+from advisor.units import Quantity
+
+
+def _percent(value: Quantity | None, sign: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{value.m_as('') * 100:{'+' if sign else ''}.1f} %"
+
+
+def render_memory() -> str:
+    """The memory table, its headline and the rules of thumb of others on the same rows."""
+    lines = ["VRAM: predicted against measured, per source (interval from the other sources only)", ""]
+    form = "{:<46} {:<12} {:>5} {:>10} {:>9} {:>9} {:>12} {:>9}"
+    lines.append(form.format("source", "role", "runs", "|error|", "bias", "covered", "fits right", "OOM seen"))
+    for line in accuracy_by_source():
+        right = f"{line.decisions_right}/{line.decisions}" if line.decisions else "-"
+        oom = f"{line.oom_said}/{line.oom_seen}" if line.oom_seen else "-"
+        lines.append(
+            form.format(
+                line.source[:46],
+                line.role,
+                line.runs,
+                _percent(line.error),
+                _percent(line.bias, sign=True),
+                _percent(line.coverage),
+                right,
+                oom,
+            )
+        )
+    lines.append("")
+    for role, name in (("validation", "validation sources"), (None, "all certain sources")):
+        head = headline(role)
+        lines.append(
+            f"Over {head.sources} {name} ({head.runs} runs): median of medians {_percent(head.error)}, mean coverage "
+            f"{_percent(head.coverage)}, fits or OOM right in {head.decisions_right} of {head.decisions}."
+        )
+    lines += ["", "Rules of thumb of others on the same certain rows (median over sources of the median absolute error):"]
+    lines += [f"  {peer.name:<44} {_percent(peer.error):>9}  ({peer.runs} runs)" for peer in peer_errors()]
+    return "\n".join(lines)
+
+
+def write_residuals(path: Path | None = None) -> Path:
+    """Write data/residuals.csv again from data/measurements.csv."""
+    path = path or catalog.data_folder() / "residuals.csv"
+    rows = residual_rows()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`accuracy` prints the report; `accuracy --refit` writes the intervals again from the measured runs first."""
+    arguments = list(arguments or ())
+    if "--refit" in arguments:
+        print(f"Wrote {write_residuals()}.")
+    print(render_memory())
+    return 0
