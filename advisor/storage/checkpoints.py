@@ -79,7 +79,7 @@ def required_write(
     """
     trail = trail or Trail()
     if target is not None:
-        return trail.step("required_write", "checkpoint / target", "", checkpoint=checkpoint, target=target).to(unit("GB/s"))
+        return trail.step("write_asked", "checkpoint / target", "", checkpoint=checkpoint, target=target).to(unit("GB/s"))
     share = constant("storage.stall_share_required")
     if interval is None:
         # Waste at Young's optimum is sqrt(2 write / MTBF): 5 % of the time allows a write of MTBF x 0.05^2 / 2, at an interval
@@ -87,7 +87,7 @@ def required_write(
         interval = minimum(constant("storage.habit_interval"), (mtbf * 0.05).to(unit("s")))
     window = constant("storage.asynchronous_window") if asynchronous else share
     return trail.step(
-        "required_write",
+        "write_asked",
         "checkpoint / (interval * window)",
         "young-1974",
         checkpoint=checkpoint,

@@ -60,7 +60,7 @@ class Judged:
     """The arrangements with their numbers, and the one chosen. The times are of the chosen one.
 
     rows, picks: per storage class of the chosen arrangement, its row in `offers` and the product taken (None without any).
-    level: how much of the write bandwidth first asked for is worth its price.
+    level: how much of the write bandwidth first asked for is worth its price. write, read: what the hot tier gives.
     """
 
     options: tuple[DesignOption, ...]
@@ -70,6 +70,8 @@ class Judged:
     rows: dict[str, int]
     picks: dict[str, int | None]
     level: float
+    write: Quantity
+    read: Quantity
     write_time: Quantity
     stall: Quantity
     interval: Quantity
@@ -187,6 +189,8 @@ def judge(market: Shelf, situation: Situation) -> Judged:
         rows=rows[index],
         picks=bought[index].picks,
         level=tries[index][1],
+        write=Q(bought[index].write, rate),
+        read=Q(bought[index].read, rate),
         write_time=times.write_time[index],
         stall=times.stall[index],
         interval=times.interval[index],

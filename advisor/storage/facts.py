@@ -31,15 +31,24 @@ def read_location(words: str, provider: str | None, providers: tuple[str, ...], 
     for kind, names in LOCATIONS.items():
         if text == kind or text in names.split():
             return kind
-    for name in providers:
-        if text and (text == name.lower().replace(" ", "_") or text == name.lower().split()[0]):
-            same = provider is None or name.split()[0].lower() == provider.split()[0].lower()
-            return "object" if same else "other_cloud"
+    name = source_provider(words, providers)
+    if name is not None:
+        same = provider is None or name.split()[0].lower() == provider.split()[0].lower()
+        return "object" if same else "other_cloud"
     if text in {region.lower() for region in regions}:
         return "other_region"
     near = nearest(words, [*LOCATIONS, *providers])
     hint = f"; the nearest known is {near!r}" if near else ""
     raise CatalogError(f"data.location must be one of {', '.join(LOCATIONS)} or a cloud's name, but was given {words!r}{hint}.")
+
+
+def source_provider(words: str, providers: tuple[str, ...]) -> str | None:
+    """The cloud that a location names, or None where it names none."""
+    text = words.strip().lower().replace(" ", "_")
+    for name in providers:
+        if text and text in (name.lower().replace(" ", "_"), name.lower().split()[0]):
+            return name
+    return None
 
 
 @functools.lru_cache(maxsize=256)

@@ -94,15 +94,59 @@ def faults_of(inputs: StorageInputs, trail: Trail) -> Faults:
     return Faults(mtbf=mtbf, bounds=Q(np.array(bounds), second), restart_base=restart.to(second), assumptions=assumptions)
 
 
-def fault_fields(inputs: StorageInputs, faults: Faults, judged: Judged, trail: Trail) -> dict[str, Any]:
+def _explain(inputs: StorageInputs, situation: Situation, judged: Judged, trail: Trail) -> None:
+    """How the chosen arrangement's times came about, step by step."""
+    if inputs.sharded:
+        trail.step(
+            "checkpoint_write_time",
+            "checkpoint / bandwidth + ranks * planning",
+            "accelerate-4105",
+            checkpoint=situation.checkpoint,
+            bandwidth=judged.write,
+            ranks=inputs.gpus,
+            planning=constant("storage.rank_planning_time"),
+        )
+    else:
+        trail.step(
+            "checkpoint_write_time",
+            "checkpoint / minimum(bandwidth, stream)",
+            "qlora-pipe-19",
+            checkpoint=situation.checkpoint,
+            bandwidth=judged.write,
+            stream=constant("storage.stream_write_bandwidth"),
+        )
+    if inputs.asynchronous:
+        trail.step(
+            "checkpoint_stall",
+            "snapshot + slowdown * write_time",
+            "torchtitan-1287",
+            snapshot=situation.snapshot,
+            slowdown=constant("storage.asynchronous_slowdown"),
+            write_time=judged.write_time,
+        )
+    trail.step(
+        "restart_time",
+        "detect_and_reschedule + restore / (bandwidth * efficiency)",
+        "arxiv-2605.09370",
+        detect_and_reschedule=situation.restart_base,
+        restore=situation.restore_size,
+        bandwidth=judged.read,
+        efficiency=constant("storage.load_efficiency"),
+    )
+
+
+def fault_fields(inputs: StorageInputs, faults: Faults, situation: Situation, judged: Judged, trail: Trail) -> dict[str, Any]:
     """The estimate's fields on checkpoint times, goodput, restarts and lost work, for the chosen arrangement."""
     interval, stall, restart, rollback = judged.interval, judged.stall, judged.restart, judged.rollback
     mtbf, second = faults.mtbf.to(unit("s")), unit("s")
+    _explain(inputs, situation, judged, trail)
     young = trail.step("checkpoint_interval_young", "sqrt(2 * stall * mtbf)", "young-1974", stall=stall, mtbf=mtbf)
     goodput = goodput_of(interval, stall, mtbf, restart, rollback, trail)
     habit = minimum(constant("storage.habit_interval"), inputs.training_time.to(second))
     others = goodput_of(interval, stall, faults.bounds, restart, rollback)
     cost = fault_cost(inputs.training_time, goodput, interval, stall, mtbf, restart, rollback)
+    trail.step("wall_time", "training_time / goodput", "", training_time=inputs.training_time, goodput=goodput)
+    trail.step("restarts", "wall_time / mtbf", "", wall_time=cost.wall, mtbf=mtbf)
     return {
         "checkpoint_interval": interval,
         "checkpoint_interval_young": young,

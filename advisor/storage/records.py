@@ -34,7 +34,8 @@ Design = Literal["local_and_object", "cache_and_nas", "cache_and_parallel", "hot
 class ProductOption(Record):
     """One product for one role: how much of it must be bought, what it then gives, its price, and why it does or does not do.
 
-    price is per month of the bought capacity; None where no price is known. reason_code is stable, reason is for the reader.
+    capacity is what all roles of the row's class need together (a file system is bought once). price is per month of it; None
+    where no price is known. reason_code is stable, reason is for the reader.
     """
 
     provider: str

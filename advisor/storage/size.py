@@ -10,7 +10,7 @@ from advisor.storage.afterwards import artefacts, daily_checkpoints, retention
 from advisor.storage.checkpoints import required_write, saves_until_full
 from advisor.storage.dataset import DatasetSize, dataset_size, preprocessing, small_files
 from advisor.storage.designs import Judged, Situation, judge
-from advisor.storage.facts import read_location, spread
+from advisor.storage.facts import read_location, source_provider, spread
 from advisor.storage.faults import checkpoint_sizes, fault_fields, faults_of, schedule_cost
 from advisor.storage.flow import FlowNumbers, data_flow
 from advisor.storage.inputs import StorageInputs
@@ -79,7 +79,7 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         provider=inputs.provider,
     )
     judged = judge(market, situation)
-    found = fault_fields(inputs, faults, judged, trail)
+    found = fault_fields(inputs, faults, situation, judged, trail)
     found |= {
         "checkpoint_size": sizes.checkpoint,
         "resume_size": sizes.resume,
@@ -90,7 +90,9 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
         "dataset": data.size,
         "raw_size": data.raw_size,
         "required_read": read,
-        "required_write": (asked * judged.level).to(unit("GB/s")),
+        "required_write": trail.step(
+            "required_write", "asked * worth_its_price", "", asked=asked, worth_its_price=judged.level
+        ),
         "assumptions": (*data.assumptions, *faults.assumptions),
         "host": host_of(inputs, situation, read, asked * judged.level, background),
     }
@@ -176,8 +178,11 @@ def _hybrid(
     if location not in ("other_region", "other_cloud"):
         return None
     if location == "other_cloud":
-        egress = market.egress_price
-        across = Q(float(egress.magnitude[object_column(market, inputs.provider)]), egress.units)
+        # The cloud that the data leave sends the bill, in its currency.
+        source = source_provider(inputs.location, providers()) or inputs.provider
+        left = shelf(market_of(source), inputs.as_of) if source else market
+        egress = left.egress_price
+        across = Q(float(egress.magnitude[object_column(left, source)]), egress.units)
     else:
         across = constant(f"storage.region_price_{market.currency.lower()}")
     return hybrid(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from advisor.units import Quantity, unit
 
+BETWEEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff（])")
+
 
 def both(en: str, zh: str) -> dict[str, str]:
-    """A sentence in the two languages of the screen."""
-    return {"en": en, "zh": zh}
+    """A sentence in the two languages of the screen; Chinese words have no space between them, filled-in units included."""
+    return {"en": en, "zh": BETWEEN_CHINESE.sub("", zh)}
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -117,8 +118,16 @@ def test_every_cloud_gets_an_answer(estimate, provider, parameters, gpus):
         assert "ask_for_quote" in codes(found)
 
 
-def test_trail_repeats_and_its_sources_exist(estimate):
-    found = estimate(13e9, 16)
+@pytest.mark.parametrize("sharded", [True, False])
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_trail_repeats_and_its_sources_exist(estimate, sharded, asynchronous):
+    found = estimate(13e9, 16, sharded=sharded, asynchronous=asynchronous)
+    by_name = {step.name: step.value for step in found.trail}
+    for name in ("checkpoint_write_time", "restart_time", "wall_time", "checkpoint_interval_young"):
+        assert by_name[name].m_as("s") == pytest.approx(getattr(found, name).m_as("s")), name
+    assert by_name["required_write"].m_as("GB/s") == pytest.approx(found.required_write.m_as("GB/s"))
+    assert by_name["restarts"].m_as("") == pytest.approx(found.restarts.m_as(""))
+    assert by_name["checkpoint_size"].m_as("GB") == pytest.approx(found.checkpoint_size.m_as("GB"))
     assert {"checkpoint_size", "mtbf", "required_read", "required_write", "goodput"} <= {step.name for step in found.trail}
     for step in found.trail:
         again = evaluate(step)
@@ -215,6 +224,10 @@ def test_other_clouds_and_regions_cost_egress_once_with_a_cache(estimate):
     assert "far_data" in codes(far)
     assert estimate(location="other region").hybrid.bill_cached < far.hybrid.bill_cached
     assert estimate().hybrid is None
+    # The cloud that the data leave sends the bill.
+    assert estimate(location="AWS", provider="Alibaba Cloud", tokens=Q(1e12, "token")).hybrid.bill_cached.m_as("USD") == (
+        pytest.approx(360)
+    )
 
 
 def test_far_video_starves(estimate):
@@ -353,3 +366,13 @@ def test_one_market_one_currency():
     for market in ("international", "china"):
         products = shelf(market)
         assert (products.estimate.magnitude[products.storage_class == "parallel-fs"] > 0).all()
+
+
+def test_findings_are_whole_sentences_in_both_languages(estimate):
+    found = estimate(13e9, 16, disk=Q(600, "GB"), start="2026-12-01", mode="spot", location="other region", sharded=False)
+    assert {"disk_fills", "gathered_save", "far_data", "goodput"} <= set(codes(found))
+    for finding in found.advice:
+        for text in finding.text.values():
+            assert "{" not in text and "nan" not in text.split()
+        assert finding.text["zh"] != finding.text["en"]
+        assert not re.search(r"[\u4e00-\u9fff] [\u4e00-\u9fff]", finding.text["zh"]), finding.text["zh"]
