@@ -90,7 +90,9 @@ def start_up(
         unit("s")
     )
     cache = (cache_size / cache_bandwidth).to(unit("s"))
-    first = local if on_local else shared
+    # Frameworks for many machines load sharded or broadcast; no one lets hundreds read everything.
+    many = nodes > constant("storage.broadcast_nodes").m_as(unit("node"))
+    first = local if on_local else minimum(shared, broadcast) if many else shared
     total = trail.step(
         "startup_time",
         "container + weights + initialization + cache",

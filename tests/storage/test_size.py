@@ -205,6 +205,12 @@ def test_every_machine_loads_the_weights_at_once():
     assert start.weights_time_broadcast.m_as("s") == pytest.approx(282 + 141 / 12.5)
 
 
+def test_hundreds_of_machines_do_not_all_read_everything(estimate):
+    start = estimate(405.85e9, 16384, nodes=2048).startup
+    assert start.weights_time == start.weights_time_broadcast
+    assert start.weights_time_shared > 100 * start.weights_time
+
+
 def test_loading_from_a_shared_file_system_as_measured():
     # transformers issue 48239: GLM-5.2, 1403 GiB on 8 nodes, about 31 min at 0.7 GiB/s a node. The whole traffic over the
     # bandwidth that all nodes together saw gives the time back.
