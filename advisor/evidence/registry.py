@@ -7,6 +7,6 @@ from importlib import import_module
 from advisor.evidence.report import Reader
 
 #: Modules of `advisor.evidence`, each with a `READER: Reader`. Order breaks ties: the first of equal scores wins.
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("nccl",)
 
 READERS: tuple[Reader, ...] = tuple(import_module(f"advisor.evidence.{name}").READER for name in MODULES)
