@@ -44,8 +44,10 @@ COLUMNS = (
     "recomputation",
     "offload",
 )
-#: Tokens a step takes when no batch is given: what pre-training of small models uses, and a usual fine-tuning batch.
-TOKENS_PER_STEP = {"full": 2**19, "adapters": 2**16}
+#: Tokens a step takes when no batch is given: 32 sequences of 2048 with adapters; with full training a quarter of a million for
+#: fine-tuning, and 1 to 4 million for pre-training, as GPT-3 (table 2.1) and Llama 2 (table 1) used. By tokens of the run.
+ADAPTER_TOKENS_PER_STEP = 2**16
+TOKENS_PER_STEP = ((1e10, 2**18), (1e11, 2**20), (float("inf"), 2**22))
 
 
 @dataclass(frozen=True)
@@ -251,8 +253,9 @@ def _accumulation(inputs: SearchInputs, data: np.ndarray, micro_batch: np.ndarra
         return steps, agree
     if inputs.gradient_accumulation_steps is not None:
         return np.full_like(each, inputs.gradient_accumulation_steps), np.ones(len(each), dtype=bool)
-    kind = "full" if inputs.training.method == "full" else "adapters"
-    target = max(TOKENS_PER_STEP[kind] // inputs.sequence_length, 8)
+    run = inputs.tokens.m_as("token")
+    full = next(tokens for most, tokens in TOKENS_PER_STEP if run < most)
+    target = max((full if inputs.training.method == "full" else ADAPTER_TOKENS_PER_STEP) // inputs.sequence_length, 8)
     steps = np.maximum(np.rint(target / each).astype(np.int64), 1)
     return steps, each <= np.maximum(2 * target, data)
 

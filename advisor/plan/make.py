@@ -88,22 +88,22 @@ def _limit(resolved: Resolved) -> Quantity | None:
     return None if limit is None else convert(limit, "USD", exchange_rate(resolved["purchase"].get("as_of")))
 
 
-def _prices(resolved: Resolved) -> Quantity | None:
-    """Prices per GPU-hour of every catalog card as this purchase finds them; None for the catalog's usual prices."""
+def _prices(resolved: Resolved) -> Quantity:
+    """Prices per GPU-hour of the cards in question as this purchase would find them; infinite where nobody lists one.
+
+    Full training is bought by the machine of eight cards, adapters by the card.
+    """
     purchase = resolved["purchase"]
-    if not any(name in purchase for name in ("provider", "region", "quotes", "as_of")) and purchase["mode"] == "on_demand":
-        return None
-    mode = "on_demand" if purchase["mode"] == "own" else purchase["mode"]
     found = gpu_prices(
-        mode=mode,
+        mode="on_demand" if purchase["mode"] == "own" else purchase["mode"],
         provider=purchase.get("provider"),
         region=purchase.get("region"),
         as_of=purchase.get("as_of"),
-        quotes=stages.quotes_of(purchase.get("quotes", ())),
+        quotes=stages.quotes_of(resolved),
+        market=stages.market_of(purchase),
+        gpus_per_machine=8 if resolved["method"] == "full" else 1,
     )
     names = [gpu.name for gpu in catalog.gpus()] if resolved["gpu"] == "auto" else [resolved["gpu"]]
-    if not any(name in found for name in names):
-        return None
     usd = unit("USD / GPU / h")
     return Q(np.array([found[name].price.m_as(usd) if name in found else np.inf for name in names]), usd)
 

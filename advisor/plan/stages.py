@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget import BudgetEstimate, BudgetInputs, Job, Purchase, Quote, Recovery, Tier, exchange_rate, price_plan
+from advisor.budget.refresh import user_quotes
 from advisor.catalog import GPU
 from advisor.memory import MemoryEstimate, MemoryInputs, escalate, estimate_memory
 from advisor.network import (
@@ -151,6 +152,7 @@ def plan_storage(
             keep=checkpoint["keep"],
             asynchronous=checkpoint["asynchronous"],
             provider=purchase.get("provider"),
+            market=market_of(purchase),
             region=purchase.get("region"),
             mode=purchase["mode"],
             gpu_price=price,
@@ -178,17 +180,18 @@ def plan_budget(
         memory=memory.total,
         scale_out=_asked_of_the_cloud(cluster),
     )
-    bought = ("provider", "region", "instance", "mode", "currency", "as_of", "experiments")
+    bought = ("provider", "region", "instance", "mode", "currency", "as_of", "experiments", "other_use", "utilization")
     return price_plan(
         BudgetInputs(
             job=job,
             other_jobs=other_jobs,
-            purchase=Purchase(**{name: purchase[name] for name in bought if name in purchase}),
+            purchase=Purchase(market=market_of(purchase), **{name: purchase[name] for name in bought if name in purchase}),
             recovery=Recovery(
                 interval=storage.checkpoint_interval,
                 write_time=storage.checkpoint_stall,
                 restart_time=storage.restart_time,
                 checkpoint_size=storage.checkpoint_size,
+                upload_bandwidth=storage.required_write,
             ),
             goodput=storage.goodput,
             tiers=tuple(_tier(one) for one in storage.tiers),
@@ -196,7 +199,7 @@ def plan_budget(
             + storage.requests.list_per_epoch,
             requests_write=storage.requests.put,
             raw_data=storage.raw_size,
-            quotes=quotes_of(purchase.get("quotes", ())),
+            quotes=quotes_of(resolved),
             exchange_rate=exchange_rate(purchase.get("as_of")),
         )
     )
@@ -210,9 +213,15 @@ def _asked_of_the_cloud(cluster: ClusterPlan) -> Quantity | None:
     return planned if required is None else min(required, planned)
 
 
-def quotes_of(given: Any) -> tuple[Quote, ...]:
-    """The user's quotes as records of the budget stage."""
-    return tuple(Quote(**quote) for quote in given)
+def quotes_of(resolved: Resolved) -> tuple[Quote, ...]:
+    """The user's quotes: of the scenario, and of the file that `advisor prices` keeps."""
+    given = resolved["purchase"].get("quotes", ())
+    return (*(Quote(**quote) for quote in given), *user_quotes())
+
+
+def market_of(purchase: dict[str, Any]) -> str:
+    """The market that is asked first: the given one, or the one whose currency is asked for."""
+    return purchase.get("market") or ("china" if purchase["currency"] == "CNY" else "international")
 
 
 def _tier(tier: Any) -> Tier:

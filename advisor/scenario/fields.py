@@ -234,3 +234,8 @@ def quotes(key: str, value: Any) -> tuple[dict[str, Any], ...]:
     if not isinstance(value, (list, tuple)) or len(value) > 200:
         raise ScenarioError(f"{key} must be a list of at most 200 quotes, but {shown(value)} was given.")
     return tuple(one(f"{key}[{index}]", item) for index, item in enumerate(value))
+
+
+def share(key: str, value: Any) -> Quantity:
+    """A fraction from 0 to 1."""
+    return Q(number(0.0, 1.0)(key, value.m_as("") if isinstance(value, Quantity) else value), unit(""))
