@@ -24,7 +24,7 @@ from advisor.training import Layout
 from advisor.units import Q, Quantity, Time, unit
 
 #: Full training of more parameters than this starts on so many cards: states alone are 16 bytes a parameter, and whole boxes
-#: are what is rented (a box of 80 GB cards from a few billion, two boxes once 640 GB do not hold the states, four from a hundred).
+#: are what is rented (a box of 80 GB cards from a few billion, two once 640 GB do not hold the states, four from a hundred).
 WHOLE_BOXES = ((1e11, 32), (4e10, 16), (3e9, 8))
 #: How long a run may take on so many cards before more are suggested, without a deadline.
 PATIENCE = ((1, Q(3.0, unit("day"))), (8, Q(14.0, unit("day"))), (10**9, Q(60.0, unit("day"))))

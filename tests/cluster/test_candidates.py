@@ -15,7 +15,7 @@ def test_one_card_has_no_parallelism(job):
     layouts = legal_layouts(job(counts=(1,), micro_batch_sizes=(1, 2), recomputations=("none", "full")))
     assert len(layouts) == 4
     assert set(layouts.zero) == {0}
-    assert set(layouts.accumulation * layouts.micro_batch) == {256}
+    assert set(layouts.accumulation * layouts.micro_batch) == {128}
 
 
 def test_eight_cards_counted_by_hand(job):
