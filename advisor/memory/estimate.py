@@ -22,6 +22,8 @@ from advisor.units import Q, Quantity, Record, maximum, minimum, unit, where
 PHASES = np.array(["loss", "loss", "backward", "backward", "backward", "optimizer_step"])
 #: Share of a layer's own gradients that do not exist yet at the worst moment of its backward pass (attention and gate).
 MISSING_OF_LAYER = 0.5
+#: A layer's written-out expert weights and the gradient in work, over those weights, in its backward pass.
+EXPERT_BACKWARD = 1.2
 #: Of the bytes alive per logit at the loss, those there when the forward pass ends.
 FORWARD_SHARE = 10 / 12
 
@@ -69,7 +71,8 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
     final = stage.tokens * p.layers.final * (stage.head * PER_GPU)
     always, forward, backward, backward_end, end = stage.buffers()
     layer_copies, head_copies = stage.copies()
-    kept_copies = layer_copies * (1 - stage.full_recomputation)
+    expert_copies = stage.expert_copies()
+    kept_copies = (layer_copies + expert_copies) * (1 - stage.full_recomputation)
     per_tensor = PER_GPU / stage.tensor
     before = _gradients_before(stage, gradients)
     divided = per_tensor / where(stage.zero >= 2, stage.shards, 1)
@@ -86,7 +89,7 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
     )
     temporary = stepped * p.optimizer_temporary * (1 - stage.offloaded)
     extra = maximum(working - kept_layer, ZERO)
-    one_copy = layer_copies / stage.stage_layers
+    one_copy = layer_copies / stage.stage_layers + expert_copies * EXPERT_BACKWARD / stage.stage_layers
     instants = (
         (before, kept + final, logits, forward + kept_copies + head_copies),
         # Autocast forgets its cached copies only when the forward pass is over, just before the last gradients of the logits.

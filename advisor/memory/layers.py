@@ -24,6 +24,8 @@ NORM_WRITTEN_OUT = ("cohere", "cohere2")
 SCALE_IN_FP32 = ("gemma", "gemma2", "gemma3", "gemma3_text")
 COMPOSED_GELU = ("gpt2", "gptj", "codegen", "gpt_neo", "phi", "gpt_bigcode")
 NATIVE_SOFTMAX = ("gpt2", "falcon", "gptj", "gpt_bigcode")
+#: Softmax over scores joined with a learned sink: the joined and shifted scores stay too.
+SINK_SOFTMAX = ("gpt_oss",)
 RELU = ("opt",)
 FUSED_QKV = ("qkv_proj", "query_key_value", "Wqkv", "qkv")
 REPEATS_KEYS = ("torchtune", "torchtitan")
@@ -331,8 +333,8 @@ class _Layers:
         return total
 
     def _scores(self) -> float:
-        scores = self.of("attention_scores_native" if self.family in NATIVE_SOFTMAX else "attention_scores")
-        if self.architecture.logit_softcapping:
+        scores = self.of("attention_scores_native" if self.family in (*NATIVE_SOFTMAX, *SINK_SOFTMAX) else "attention_scores")
+        if self.architecture.logit_softcapping or self.family in SINK_SOFTMAX:
             scores += self.of("attention_softcap")
         if self.architecture.dropout and self.family in NATIVE_SOFTMAX:
             scores += self.of("attention_dropout")
@@ -379,9 +381,11 @@ class _Layers:
         width = architecture.moe_intermediate_size * routed
         one = self.of("attention_tensor")
         norms = self._norms("mlp")
-        # Each chosen expert reads a gathered copy of the token and its output is kept to weigh it.
-        routing = Share(replicated=2 * one * hidden * routed + 3 * 4.0 * architecture.num_experts)
-        down = one * width if self.full or any(adapted(m, self.training) for m in self._matrices("expert")) else 0.0
+        trained = self.full or any(adapted(m, self.training) for m in self._matrices("expert"))
+        # Each chosen expert's output is kept to weigh it, and the gathered copy of the token it reads where it is trained.
+        copies = (2 if trained else 1) * routed + 1
+        routing = Share(replicated=copies * one * hidden + 6.0 * architecture.num_experts)
+        down = one * width if trained else 0.0
         total = norms + routing + Share(sharded=kept * width + down)
         alive = norms + routing + Share(sharded=max(peak * width, kept * width + down))
         if architecture.shared_expert_intermediate_size:

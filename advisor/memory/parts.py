@@ -28,7 +28,8 @@ class Parts(Record):
 
     *_weights: stored bytes, quantized and adapter weights included. *_trained: parameters with gradients.
     gathered_*: bytes of the weights as they are computed with (what FSDP and ZeRO-3 gather); largest_layer: of one layer.
-    largest_linear: the one dequantized matrix that 4-bit weights need. *_copies: 16-bit copies that autocast makes.
+    largest_linear: the one dequantized matrix that 4-bit weights need. *_copies: 16-bit copies that autocast makes; expert_copies: whole expert weights
+    that adapters on fused experts write out with their update added.
     gradient_width, optimizer_width (master copy and moments on the GPU), paged_width, optimizer_temporary: bytes per trained
     parameter. logits_kept, logits_peak: bytes per token. embedding_gradient: gradient of a whole embedding matrix, which a
     tied model makes once more than it keeps.
@@ -47,6 +48,7 @@ class Parts(Record):
     gathered_head: Bytes
     largest_layer: Bytes
     largest_linear: Bytes
+    expert_copies: Bytes
     layer_copies: Bytes
     head_copies: Bytes
     gradient_width: BytesPerParameter
@@ -142,6 +144,7 @@ class _Counter:
             gathered_head=Q(self.base["head"] * computed, byte),
             largest_layer=Q(largest, byte),
             largest_linear=Q(max(inner) * 2.0 if quantized else 0.0, byte),
+            expert_copies=Q(self._expert_copies(), byte),
             layer_copies=Q(2.0 * self.linear * table["weight_copy"][self.recipe], byte),
             head_copies=Q(2.0 * vocabulary * table["head_copy"][self.recipe], byte),
             gradient_width=Q(gradient, per_parameter),
@@ -179,6 +182,10 @@ class _Counter:
         # DeepSpeed flattens them first.
         temporary += 2.0 if temporary and training.framework == "deepspeed" else 0.0
         return gradient, master + moments - paged, paged, temporary
+
+    def _expert_copies(self) -> float:
+        fused = [m for m in self.architecture.matrices if m.block == "expert" and not m.linear and adapted(m, self.training)]
+        return 2.0 * sum(m.parameters.m_as("parameter") for m in fused)
 
     def _muon_rest(self, moment: float) -> float:
         """Muon leaves embedding, head and norms to AdamW: a second moment for those, spread over all parameters."""

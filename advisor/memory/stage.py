@@ -220,6 +220,13 @@ class Stage:
         return 3.0 if self.training.gradients == "fp32" and self.training.precision != "fp32" else 2.0
 
     def copies(self) -> tuple[Quantity, Quantity]:
-        """16-bit copies of the stage's linear weights and of its head that autocast makes."""
+        """16-bit copies of weights that the graph keeps: (of the stage's layers, of its head)."""
         p, per_tensor = self.parts, PER_GPU / self.tensor
         return p.layer_copies * self.share * per_tensor, p.head_copies * self.head * per_tensor
+
+    def expert_copies(self) -> Quantity:
+        """Expert weights of the stage that adapters on fused experts write out again."""
+        p = self.parts
+        if not p.expert_copies.magnitude:
+            return ZERO
+        return p.expert_copies * self.share * PER_GPU / self.tensor / self.layout.expert_parallel_size
