@@ -52,7 +52,10 @@ class Alerts:
     @property
     def message(self) -> str:
         """The sentence shown, in the present language; empty when there is none."""
-        return self.texts.pick(self._message[1]) if self._message else ""
+        if self._message is None:
+            return ""
+        message = self._message[1]
+        return self.texts.t(message) if isinstance(message, str) else self.texts.pick(message)
 
     def show(self, message: Mapping[str, str] | str | Exception, severity: str = "stop") -> None:
         """Show one message in place of the last: a bilingual text, a marked text, or an error with a sentence."""
@@ -73,11 +76,10 @@ class Alerts:
         if self._message is None:
             self.widget.value = '<div role="alert"></div>'
             return
-        severity, message = self._message
-        text = self.texts.t(message) if isinstance(message, str) else self.texts.pick(message)
+        severity = self._message[0]
         self.widget.value = (
             f'<div role="alert"><p class="advisor-alert advisor-{severity}">'
-            f'<span aria-hidden="true">{_SIGNS[severity]}</span> {html.escape(text)}</p></div>'
+            f'<span aria-hidden="true">{_SIGNS[severity]}</span> {html.escape(self.message)}</p></div>'
         )
 
     @contextlib.contextmanager

@@ -8,8 +8,8 @@
     texts.follow(self.render)                                   # for whatever is composed: called now and at each switch
     texts.pick({"en": "...", "zh": "..."})                      # what the model says in both languages
 
-The English text is the key. `locale/<language>/LC_MESSAGES/advisor.po` holds the other language; tests/ui/test_text.py finds
-every text in the code that it lacks, and every entry that no code uses. The words for things are agreed: see its comments.
+The English text is the key. The files `locale/<language>/LC_MESSAGES/*.po` hold the other language; tests/ui/test_text.py finds
+every text in the code that they lack, and every entry that no code uses. The words for things are agreed: see advisor.po.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def N_(text: str) -> str:
 @functools.cache
 def catalog(lang: str) -> Mapping[str, str]:
     """The translations of a language: {English text: text}. Empty for English itself."""
-    path = LOCALE / lang / "LC_MESSAGES" / "advisor.po"
-    if not path.exists():
+    paths = sorted((LOCALE / lang / "LC_MESSAGES").glob("*.po"))
+    if not paths:
         return {}
     from babel.messages.pofile import read_po
 
-    with path.open("rb") as file:
-        entries = read_po(file, locale=TAGS[lang].replace("-", "_"), ignore_obsolete=True)
-    return {
-        entry.id: entry.string
-        for entry in entries
-        if entry.id and isinstance(entry.id, str) and entry.string and not entry.fuzzy
-    }
+    found = {}
+    for path in paths:
+        with path.open("rb") as file:
+            entries = read_po(file, locale=TAGS[lang].replace("-", "_"), ignore_obsolete=True)
+        whole = (entry for entry in entries if isinstance(entry.id, str) and entry.id and entry.string and not entry.fuzzy)
+        found |= {entry.id: entry.string for entry in whole}
+    return found
 
 
 def translate(text: str, lang: str, **values: Any) -> str:
