@@ -37,6 +37,7 @@ from advisor.units import Q
         ),
         ({"model": "7B", "method": "full", "lora": {"rank": 8}}, "lora belongs to method lora, qlora or dora"),
         ({"model": "7B", "global_batch_size": 10, "micro_batch_size": 4}, "global_batch_size must be a multiple of"),
+        ({"model": "7B", "scale_out": "PCIe 4.0 x16"}, "scale_out: .*joins cards inside a node"),
         ({"model": "7B", "purchase": {"as_of": "yesterday"}}, "purchase.as_of must be a date"),
         ({"model": "7B", "purchase": {"quotes": [{"price": 3}]}}, r"purchase.quotes\[0\].price must be a quantity"),
         ({"model": {"hidden_size": -1, "num_hidden_layers": 2}}, "model: "),

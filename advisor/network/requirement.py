@@ -1,7 +1,7 @@
 """The inverse question: which interconnect does a layout require, so that a step waits for it no more than a stated share?
 
 For a target share w of the step, exposed communication may take w / (1 - w) of the rest of the step. Exposed communication
-falls as bandwidth rises and never the other way, so the bandwidth at which it just fits is found by halving an interval; at
+falls as bandwidth rises and never the other way, so the bandwidth at which it just fits is found between two ends; at
 that bandwidth the exposed share is the target, which a test checks. Latency does not shrink with bandwidth: where it alone is
 more than the target, no bandwidth suffices and the requirement is infinite.
 """
@@ -45,8 +45,8 @@ NAMES = {
     ("pipeline", "send"): {"en": "activations between stages (pipeline parallel)", "zh": "阶段间激活值传递（流水线并行）"},
 }
 
-LOW, HIGH = 3.0, 16.0  # decimal logarithms of the bandwidths searched, in B/s
-HALVINGS = 52
+LEAST_INVERSE, MOST_INVERSE = 1e-16, 1e-3  # inverses of the bandwidths searched, in s/B
+CALLS = 200  # never reached: a bound for the loop
 NO_LIMIT = 1e30  # B/s
 
 
@@ -84,16 +84,35 @@ def exposed_seconds(times: dict[str, Any], hiding: dict[str, tuple[Any, Any]], c
 
 
 def solve(exposed: Callable[[Any], Any], target: Any) -> Any:
-    """The smallest bandwidth (B/s) at which `exposed(bandwidth)` is at most `target`; 0 if always, inf if never."""
-    shape = np.shape(exposed(10.0**HIGH) + target)
-    low, high = np.full(shape, LOW), np.full(shape, HIGH)
-    never = exposed(10.0**high) > target
-    always = exposed(10.0**low) <= target
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        enough = exposed(10.0**middle) <= target
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(never, np.inf, np.where(always, 0.0, 10.0**high))[()]
+    """The smallest bandwidth (B/s) at which `exposed(bandwidth)` is at most `target`; 0 if always, inf if never.
+
+    In the inverse of bandwidth exposed time is close to piecewise linear, so a secant that keeps the root between its ends
+    (the Illinois rule: an end that stays twice has its value halved) settles in a dozen calls.
+    """
+
+    def excess(inverse: Any) -> Any:
+        return exposed(1.0 / inverse) - target
+
+    shape = np.shape(excess(LEAST_INVERSE))
+    low, high = np.full(shape, LEAST_INVERSE), np.full(shape, MOST_INVERSE)
+    below, above = np.broadcast_to(excess(low), shape), np.broadcast_to(excess(high), shape)
+    never, always = below > 0, above <= 0
+    below, above = np.where(never, -1.0, below), np.where(always, 1.0, above)
+    side = np.zeros(shape)
+    for _ in range(CALLS):
+        middle = (low * above - high * below) / (above - below)
+        value = excess(middle)
+        enough = value <= 0
+        below, above = (
+            np.where(enough, value, np.where(side == 1, below / 2, below)),
+            np.where(enough, np.where(side == -1, above / 2, above), value),
+        )
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+        side = np.where(enough, -1, 1)
+        if np.all(never | always | (np.abs(value) <= 1e-12 * np.abs(target)) | (high - low <= 1e-13 * high)):
+            break
+    found = np.where(np.abs(value) <= 1e-12 * np.abs(target), middle, low)
+    return np.where(never, np.inf, np.where(always, 0.0, 1.0 / found))[()]
 
 
 def _prepared(inputs: CommunicationInputs) -> tuple[list[Flow], Numbers, dict[str, tuple[Any, Any]]]:
@@ -130,6 +149,7 @@ def require_interconnect(
     # Where the inside of the node is what fails, it binds: the network between nodes is then taken as no limit.
     at_required = numbers._replace(out=np.where(out > 0, np.minimum(out, NO_LIMIT), np.maximum(numbers.out, 1.0)))
     binding = _binding(flows, at_required, hiding, compute)
+    met = np.asarray(waited) <= np.asarray(share) + 1e-12
     trail = Trail()
     allowed = trail.step(
         "allowed_waiting",
@@ -148,7 +168,7 @@ def require_interconnect(
         binding_level=binding[2],
         exposed_time=Q(actual, unit("s")),
         communication_share=Q(waited, unit("")),
-        met=(np.asarray(waited) <= np.asarray(share) + 1e-12)[()],
+        met=met if met.ndim else bool(met),
         trail=trail.done(),
     )
 

@@ -35,6 +35,15 @@ from advisor.scenario.fields import (
 )
 from advisor.units import to_json
 
+
+def scale_out_link(name: str) -> catalog.Link:
+    """A link between nodes. Raises ValueError for one that joins cards inside a node."""
+    link = catalog.link(name)
+    if link.scope != "scale_out":
+        raise ValueError(f"{link.name} joins cards inside a node; between nodes use InfiniBand, RoCEv2, EFA or Ethernet.")
+    return link
+
+
 DTYPE = choice("fp32", "bf16", "fp16", "fp8", "int8", "none")
 SIZE = integer(1, 100_000)
 
@@ -79,7 +88,7 @@ KEYS: MappingProxyType[str, Reader] = MappingProxyType(
         "gpu": either("auto", named(catalog.gpu)),
         "gpus": either("auto", integer(1, 200_000)),
         "gpus_per_node": integer(1, 256),
-        "scale_out": either("auto", named(catalog.link)),
+        "scale_out": either("auto", named(scale_out_link)),
         "tokens": quantity("token", "1 token", "1e18 token"),
         "epochs": number(0.001, 10_000),
         "deadline": quantity("s", "1 minute", "20 year"),
