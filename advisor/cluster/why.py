@@ -42,7 +42,7 @@ def count_reason(result: SearchResult, position: int) -> Text:
         return _slower(
             result.inputs, gpu, fewer, result.columns["training_time"][tried[0]], result.columns["training_time"][position]
         )
-    return why_not_fewer(result.inputs, gpu.name, count, fewer)
+    return why_not_fewer(result.inputs, gpu.name, count, fewer, result.columns["training_time"][position])
 
 
 def _slower(inputs: SearchInputs, gpu: GPU, fewer: int, longer: Quantity, now: Quantity) -> Text:
@@ -54,14 +54,19 @@ def _slower(inputs: SearchInputs, gpu: GPU, fewer: int, longer: Quantity, now: Q
     }
 
 
-def why_not_fewer(inputs: SearchInputs, gpu_name: str, count: int, fewer: int | None = None) -> Text:
-    """What would happen on `fewer` cards (by default the next smaller usual number): too little memory, or how much longer."""
+def why_not_fewer(
+    inputs: SearchInputs, gpu_name: str, count: int, fewer: int | None = None, now: Quantity | None = None
+) -> Text:
+    """What would happen on `fewer` cards (by default the next smaller usual number): too little memory, or how much longer.
+
+    now: training time on `count` cards where it is known already; else it is searched for.
+    """
     gpu = catalog.gpu(gpu_name)
     fewer = fewer or max((other for other in COUNTS if other < count), default=0)
     if fewer < 1:
         return {"en": f"One {gpu.name} is the least there is.", "zh": f"一张 {gpu.name} 已是最少。"}
     one = replace(inputs, gpus=(gpu.name,), prices=None)
-    less, here = search_cluster(replace(one, counts=(fewer,))), search_cluster(replace(one, counts=(count,)))
+    less = search_cluster(replace(one, counts=(fewer,)))
     if not len(less):
         if less.least is None:
             return {
@@ -79,12 +84,15 @@ def why_not_fewer(inputs: SearchInputs, gpu_name: str, count: int, fewer: int | 
             "zh": f"{fewer} 张 {gpu.name} 放不下：每卡至少需要 {need} GiB，而显存只有 {room} GiB。",
         }
     longer = span(less.columns["training_time"][0])
-    if not len(here):
+    if now is None:
+        here = search_cluster(replace(one, counts=(count,)))
+        now = here.columns["training_time"][0] if len(here) else None
+    if now is None:
         return {
             "en": f"{fewer} x {gpu.name} would do, in {longer['en']}.",
             "zh": f"{fewer} 张 {gpu.name} 也可行，需 {longer['zh']}。",
         }
-    return _slower(inputs, gpu, fewer, less.columns["training_time"][0], here.columns["training_time"][0])
+    return _slower(inputs, gpu, fewer, less.columns["training_time"][0], now)
 
 
 def why_not_card(inputs: SearchInputs, choice: ClusterEstimate, other_name: str) -> Text:
