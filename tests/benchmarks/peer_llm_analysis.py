@@ -1,4 +1,4 @@
-"""Times llm-analysis on a grid of layouts, run by its own Python; prints seconds and candidates as JSON. A peer, no reference."""
+"""Times llm-analysis on a grid of layouts, run by its own Python; prints seconds and candidates as JSON: a peer to compare."""
 
 import json
 import logging
