@@ -270,12 +270,12 @@ def terms(
     )
     host = step(
         "launch_floor",
-        "(launches * launch_time + where(zero == 3, layers * 8, 0) * gather_time) * (3 + full) / pipeline",
+        "(launches * launch_time + where(zero == 3, tensors, 0) * gather_time) * (3 + full) / pipeline",
         "throughput-fit",
         launches=w.launches,
         launch_time=k["launch_time"],
         gather_time=k["gather_time"],
-        layers=w.num_layers,
+        tensors=w.tensors,
         **pick(n, "zero", "full", "pipeline"),
     )
     micro = step("micro_batch_time", "maximum(busy, host)", busy=busy, host=host)

@@ -22,7 +22,7 @@ class Work(Record):
         traffic a product needs for its FLOP.
     hidden_bytes, split_bytes: memory traffic of norms, residuals (per hidden element) and of rotary, activation and gating
         (divided by tensor parallelism). logits_bytes: of the loss. score_bytes: of unfused attention per context position.
-    launches: kernels of one forward pass.
+    launches: kernels of one forward pass. tensors: weight tensors, which DeepSpeed's ZeRO-3 gathers one by one.
     backward: matmul FLOP of the backward pass over those of the forward pass: 2, or 1 where weights are frozen.
     parameters, expert_parameters: all of the model; trainable, expert_trainable: those the optimizer steps.
     quantized: parameters dequantized in each pass. orthogonalization: FLOP of Muon's Newton-Schulz iterations per step.
@@ -45,6 +45,7 @@ class Work(Record):
     logits_bytes: BytesPerToken
     score_bytes: BytesPerToken
     launches: Fraction
+    tensors: Fraction
     backward: Signed
     parameters: Parameters
     expert_parameters: Parameters
@@ -68,7 +69,6 @@ def work_of(architecture: Architecture, training: Training) -> Work:
     dense = expert = head = 0
     shape_dense = shape_expert = 0.0
     expert_parameters = linear_parameters = 0
-    gates = 0
     for m in a.matrices:
         if m.block == "embedding":
             continue
@@ -84,7 +84,6 @@ def work_of(architecture: Architecture, training: Training) -> Work:
             dense += each * m.copies
             shape_dense += each * m.copies * (1 / m.in_features + 1 / m.out_features)
             linear_parameters += each * m.copies
-            gates += each
     full = training.method == "full"
     rotary = (a.query_size + a.key_value_size) * (a.full_attention_layers + a.sliding_window_layers + a.mixer_layers)
     moe_width = a.moe_intermediate_size * a.num_experts_per_token + a.shared_expert_intermediate_size
@@ -107,6 +106,7 @@ def work_of(architecture: Architecture, training: Training) -> Work:
         launches += a.moe_layers * a.num_experts * c("throughput.kernels_expert").m_as("")
     if not full:
         launches += layers * c("throughput.kernels_adapter").m_as("")
+    tensors = 2 * layers + sum(m.layers * (m.copies if m.linear else 1) for m in a.matrices)
     hidden = layers * a.hidden_size * (2 * per_element(norm) + per_element("residual")) + routed
     loss = "logits_fused" if training.fused_loss or fused else "logits_eager"
     eager = training.attention == "eager"
@@ -130,6 +130,7 @@ def work_of(architecture: Architecture, training: Training) -> Work:
         logits_bytes=Q(float(a.vocab_size * c(f"throughput.{loss}").m_as("B")), byte),
         score_bytes=Q(float(score), byte),
         launches=Q(float(launches), unit("")),
+        tensors=Q(float(tensors), unit("")),
         backward=Q(2.0 if full else 1.0, unit("")),
         parameters=Q(float(total), count),
         expert_parameters=Q(float(expert_parameters), count),
