@@ -9,6 +9,7 @@ import threading
 import webbrowser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import tornado.web
 import traitlets
@@ -167,7 +168,7 @@ class AdvisorVoila(Voila):
         """The address to open, with the token that lets its reader in."""
         host = "127.0.0.1" if self.ip in ("", "0.0.0.0", "::") else self.ip  # noqa: S104 - compared, not bound
         host = f"[{host}]" if ":" in host else host
-        query = f"?token={self.token}" if self.token else ""
+        query = f"?token={quote(self.token)}" if self.token else ""
         return f"http://{host}:{self.port}{self.base_url}{query}"
 
     def listen(self) -> None:

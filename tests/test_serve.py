@@ -1,0 +1,172 @@
+"""Options of the server, and where it finds what it serves. Running servers are in tests/browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from advisor import serve
+from advisor.serve.handlers import CONTENT_POLICY, Places
+from advisor.serve.server import EXTENSIONS, AdvisorVoila, Kernels, settings
+from advisor.ui.walk import navigation, walk
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"port": 0}, "port must be between 1 and 65535, but was given 0"),
+        ({"port": 70_000}, "port must be between 1 and 65535"),
+        ({"max_sessions": 0}, "visitors at once must be at least 1"),
+        ({"base_url": "/a b"}, "base URL must be a path"),
+        ({"base_url": "/a?b"}, "base URL must be a path"),
+    ],
+)
+def test_options_that_cannot_be(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        serve.serve(**options)
+
+
+def test_notebooks_of_an_installation_come_before_those_of_a_checkout(tmp_path, monkeypatch):
+    package = tmp_path / "advisor"
+    monkeypatch.setattr(serve, "PACKAGE", package)
+    for folder in (tmp_path / "notebooks", package / "notebooks"):
+        folder.mkdir(parents=True)
+    with pytest.raises(ValueError, match="notebooks are missing"):
+        serve.notebook_folder()
+    (tmp_path / "notebooks" / "advisor.ipynb").write_text("{}")
+    assert serve.notebook_folder() == tmp_path / "notebooks"
+    (package / "notebooks" / "advisor.ipynb").write_text("{}")
+    assert serve.notebook_folder() == package / "notebooks"
+
+
+def test_the_template_is_found_without_an_installation(monkeypatch):
+    monkeypatch.setenv("JUPYTER_PATH", "/elsewhere")
+    serve.add_jupyter_path()
+    serve.add_jupyter_path()
+    first, *rest = os.environ["JUPYTER_PATH"].split(os.pathsep)
+    assert rest == ["/elsewhere"]
+    assert os.path.exists(os.path.join(first, "voila", "templates", "advisor", "index.html.j2"))
+
+
+def config(tmp_path, **changed):
+    options = {
+        "host": "127.0.0.1",
+        "port": 8866,
+        "token": "",
+        "max_sessions": 3,
+        "preheat": False,
+        "base_url": "/",
+        "open_browser": False,
+        "folder": tmp_path,
+    }
+    return settings(**{**options, **changed})
+
+
+def test_doors_are_closed(tmp_path):
+    found = config(tmp_path)
+    look = found.VoilaConfiguration
+    assert (look.template, look.allow_template_override, look.allow_theme_override) == ("advisor", "NO", "NO")
+    assert (look.file_allowlist, look.extension_allowlist) == ([], EXTENSIONS)
+    assert look.strip_sources is True and look.show_tracebacks is False
+    assert found.MappingKernelManager.cull_connected is True
+    assert found.MappingKernelManager.cull_idle_timeout > 0
+
+
+def test_a_configuration_file_of_the_machine_opens_nothing(tmp_path, monkeypatch):
+    (tmp_path / "voila.json").write_text('{"VoilaConfiguration": {"file_allowlist": [".*"], "template": "lab"}}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("advisor.serve.server.bundle", lambda: None)
+    serve.add_jupyter_path()
+    app = AdvisorVoila(config=config(tmp_path))
+    app.initialize([])
+    assert app.voila_configuration.template == "advisor"
+    assert app.voila_configuration.file_allowlist == []
+    assert app.template_paths[0].endswith(os.path.join("voila", "templates", "advisor"))
+
+
+@pytest.mark.parametrize(
+    ("options", "link"),
+    [
+        ({}, "http://127.0.0.1:8866/"),
+        ({"host": "0.0.0.0"}, "http://127.0.0.1:8866/"),  # noqa: S104 - nothing is bound here
+        ({"host": "::1"}, "http://[::1]:8866/"),
+        ({"base_url": "/team/"}, "http://127.0.0.1:8866/team/"),
+        ({"token": "a b&c"}, "http://127.0.0.1:8866/?token=a%20b%26c"),
+    ],
+)
+def test_the_link_to_open(tmp_path, options, link):
+    assert AdvisorVoila(config=config(tmp_path, **options)).link == link
+
+
+def test_the_kernel_is_this_python():
+    spec = Kernels().get_kernel_spec("python3")
+    assert spec.argv[0] == sys.executable
+    assert set(Kernels().find_kernel_specs()) == {"python3"}
+
+
+class Manager:
+    """A kernel manager with some kernels, one of them preheated and waiting."""
+
+    def __init__(self, running, waiting=()):
+        self.running = running
+        self._pools = {"a.ipynb": [Done(kernel) for kernel in waiting]}
+
+    def list_kernel_ids(self):
+        return self.running
+
+
+class Done:
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def done(self):
+        return True
+
+    def cancelled(self):
+        return False
+
+    def exception(self):
+        return None
+
+    def result(self):
+        return {"kernel_id": self.kernel}
+
+
+def test_places_are_kernels_in_use_and_pages_on_their_way():
+    places = Places(2)
+    manager = Manager(["a", "b"], waiting=["b"])
+    assert places.taken(manager) == 1
+    with places.reserved() as release:
+        assert places.taken(manager) == 2
+        release()
+        release()
+        assert places.taken(manager) == 1
+    assert places.taken(manager) == 1
+    with pytest.raises(RuntimeError), places.reserved():
+        raise RuntimeError
+    assert places.starting == 0
+
+
+def test_a_page_may_load_from_this_server_only():
+    assert "default-src 'self'" in CONTENT_POLICY
+    assert "http" not in CONTENT_POLICY and "*" not in CONTENT_POLICY
+
+
+def test_the_walk_says_what_each_page_answers():
+    stages = walk()
+    assert [stage.file for stage in stages if not stage.whole][:5] == [
+        "01_model_and_method",
+        "02_vram_budget",
+        "03_cards_and_interconnect",
+        "04_storage_layout",
+        "05_budget",
+    ]
+    for stage in stages:
+        for text in (stage.title, stage.answer):
+            assert set(text) == {"en", "zh"} and all(text.values())
+        assert stage.answer["en"].endswith(("?", ".")) and stage.answer["zh"].endswith(("？", "。", "?"))
+    links = navigation("05_budget", "zh", done=("01_model_and_method",))
+    assert links.count("data-advisor-nav") == len(stages) - 1
+    assert links.count('aria-current="page"') == links.count("advisor-done") == 1
