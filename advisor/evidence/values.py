@@ -1,0 +1,111 @@
+"""Careful values out of configuration files: numbers written as text, switches written as words, what was given or not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from advisor.evidence.documents import Document
+from advisor.evidence.parts import problem
+from advisor.evidence.report import Problem
+
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def as_number(value: Any) -> Any:
+    """A number, also one written as text ("5e8", "1_000"); "auto" stays; anything else is None."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word == "auto":
+            return "auto"
+        try:
+            value = float(word) if any(one in word for one in ".e") else int(word)
+        except ValueError:
+            return None
+    if isinstance(value, (int, float)) and math.isfinite(value) and abs(value) < 1e30:
+        return value
+    return None
+
+
+def as_integer(value: Any) -> Any:
+    """A whole number or "auto", else None."""
+    value = as_number(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return value
+
+
+def as_switch(value: Any) -> Any:
+    """True, False or "auto", also where written as a word; else None."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float)) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return "auto" if word == "auto" else True if word in YES else False if word in NO else None
+    return None
+
+
+def as_word(value: Any) -> str | None:
+    """A short text, or None."""
+    return value.strip()[:300] if isinstance(value, str) and value.strip() else None
+
+
+def as_group(value: Any) -> dict[str, Any] | None:
+    """A mapping, or None."""
+    return value if isinstance(value, dict) else None
+
+
+def positive(value: Any) -> int | None:
+    """A whole number of at least 1, or None."""
+    value = as_integer(value)
+    return value if isinstance(value, int) and value >= 1 else None
+
+
+def document_problems(found: Document) -> tuple[Problem, ...]:
+    """What reading the document itself had to leave out."""
+    result = []
+    if found.cut:
+        result.append(
+            problem(
+                "truncated",
+                "warning",
+                "The file is cut off: what is not in the part that was given is unknown, not absent.",
+                "文件不完整：未给出的部分视为未知，而不是不存在。",
+            )
+        )
+    if found.skipped:
+        names = ", ".join(found.skipped[:5])
+        result.append(
+            problem(
+                "unreadable_lines",
+                "warning",
+                f"Some entries do not parse and were left out or read from their first line only: {names}.",
+                f"有些条目无法解析，已略去或只读取首行：{names}。",
+            )
+        )
+    if found.repeated:
+        names = ", ".join(found.repeated[:5])
+        result.append(
+            problem(
+                "key_given_twice",
+                "warning",
+                f"Given more than once, the last one counts: {names}.",
+                f"重复给出的键，以最后一次为准：{names}。",
+            )
+        )
+    return tuple(result)
+
+
+def unusable(name: str, value: Any, allowed_en: str, allowed_zh: str) -> Problem:
+    """A value that is there and cannot be what the key needs."""
+    shown = repr(value)[:60]
+    return problem(
+        "unusable_value",
+        "error",
+        f"{name} is {shown}, but must be {allowed_en}; it was not taken.",
+        f"{name} 的值是 {shown}，应为{allowed_zh}；未采用。",
+    )
