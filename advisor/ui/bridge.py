@@ -144,6 +144,10 @@ class PlanKeeper(anywidget.AnyWidget):
         """Put the page's address with the plan on the reader's clipboard."""
         self.send({"kind": "copy"})
 
+    def save_file(self, name: str, mime: str, content: bytes) -> None:
+        """Let the browser save a file."""
+        self.send({"kind": "file", "name": name, "type": mime}, buffers=[content])
+
     # -- from the page -------------------------------------------------------------------------------------------------------
 
     def _offered(self, change: Any) -> None:
@@ -151,6 +155,9 @@ class PlanKeeper(anywidget.AnyWidget):
         offered = change["new"]
         if not isinstance(offered, dict):
             return
+        lang = offered.get("lang")
+        if isinstance(lang, str) and lang:  # the language of the last visit, or the browser's
+            self.texts.lang = "zh" if lang.lower().startswith("zh") else "en"
         if "named" in offered:
             self.named = _tokens_by_name(offered["named"])
         history, position = offered.get("history"), offered.get("position")

@@ -3,6 +3,7 @@
 const LAST = "advisor.plan";
 const NAMED = "advisor.plans";
 const PAST = "advisor.undo";
+const LANG = "advisor.lang";
 const read = (store, key, otherwise) => {
   try {
     return JSON.parse(globalThis[store].getItem(key)) ?? otherwise;
@@ -87,9 +88,21 @@ function render({ model, el }) {
     const token = (ours && inAddress()) || text(read("localStorage", LAST, ""));
     model.set("ready", true);
     if (!token) push();
-    offer({ token, history: past.history ?? [], position: past.position ?? 0, named: read("localStorage", NAMED, {}) ?? {} });
+    const lang = text(read("localStorage", LANG, "")) || (navigator.language ?? "");
+    offer({ token, history: past.history ?? [], position: past.position ?? 0, named: read("localStorage", NAMED, {}) ?? {}, lang });
   } else push();
+  follow("change:lang", () => write("localStorage", LANG, model.get("lang")));
 
+  follow("msg:custom", (message, buffers) => {
+    if (message?.kind !== "file") return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([buffers[0]], { type: message.type }));
+    link.download = message.name;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  });
   follow("msg:custom", async (message) => {
     if (message?.kind !== "copy") return;
     const url = new URL(location);

@@ -1,0 +1,1 @@
+"""What the reader sees and touches: widgets linked to the models' traits. No number is worked out here."""

@@ -1,0 +1,148 @@
+"""A stage's results: its remarks, its charts, its tables, and why."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from advisor.plan import Plan
+from advisor.ui.models import PlanModel
+from advisor.ui.panels import tables
+from advisor.ui.panels.parts import box, escape, make, text, title
+from advisor.ui.panels.why import explanation
+from advisor.ui.text import N_, Texts
+from advisor.ui.vega import Chart
+from advisor.ui.walk import walk
+
+FILES = {
+    "workload": "01_model_and_method",
+    "memory": "02_vram_budget",
+    "cluster": "03_cards_and_interconnect",
+    "storage": "04_storage_layout",
+    "budget": "05_budget",
+}
+_SIGNS = {"stop": "✕", "warning": "⚠", "info": "ⓘ"}
+
+
+def definitions(stage: str) -> tuple[Any, ...]:
+    """The charts there are for a stage."""
+    try:
+        return tuple(importlib.import_module("advisor.charts").of_stage(stage))
+    except (AttributeError, ModuleNotFoundError):
+        return ()
+
+
+class ChartCard:
+    """One chart with its heading. Its shape is made once a language; afterwards only rows go to the page."""
+
+    def __init__(self, definition: Any, texts: Texts) -> None:
+        self.definition, self.texts = definition, texts
+        self.heading = text()
+        self.chart = Chart(filename=definition.name, layout=ipywidgets.Layout(width="100%"))
+        self.root = box(self.heading, self.chart, classes=("advisor-card",))
+        self._lang = ""
+        self._shapes: dict[str, Any] = {}
+
+    def show(self, plan: Plan) -> None:
+        """The rows and the sentence of a plan, in the present language."""
+        lang = self.texts.lang
+        rows, sentence = self.definition.rows(plan, lang), self.definition.sentence(plan, lang)
+        if lang == self._lang:
+            self.chart.push(rows, description=sentence)
+            return
+        self._lang = lang
+        self.heading.value = title(self.texts.pick(self.definition.title), self.texts.pick(self.definition.subtitle))
+        self.chart.labels = {
+            "menu": self.texts.t("Save this chart"),
+            "png": self.texts.t("Save as PNG"),
+            "svg": self.texts.t("Save as SVG"),
+            "csv": self.texts.t("Save data as CSV"),
+            "failed": self.texts.t("This chart could not be drawn."),
+        }
+        if lang not in self._shapes:
+            self._shapes[lang] = self.definition.build(lang)
+        self.chart.show(self._shapes[lang], rows, description=sentence)
+
+
+class StagePanel:
+    """The results of one stage. `root` is what to display.
+
+    heading: with the stage's name, for a page that holds several.
+    """
+
+    def __init__(self, stage: str, model: PlanModel, texts: Texts, guard: Callable, heading: bool = False) -> None:
+        self.stage, self.model, self.texts = stage, model, texts
+        self.charts = [ChartCard(one, texts) for one in definitions(stage)]
+        self.remarks = text("", "advisor-remarks")
+        self.tables = [(card, text()) for card in tables.CARDS[stage]]
+        self.why = texts.bind(make(ipywidgets.ToggleButton, "advisor-why-head"), description=N_("Why? Formulas, numbers, sources"))
+        self.why.observe(guard(lambda _: self._explain()), "value")
+        self.trail = text()
+        children: list[Any] = []
+        if heading:
+            words = text()
+            texts.bind(words, value=self._heading)
+            children.append(words)
+        children.append(self.remarks)
+        children += _paired([one.root for one in self.charts])
+        children += _paired([box(shown, classes=("advisor-card",)) for _, shown in self.tables], wide=False)
+        children.append(box(self.why, self.trail, classes=("advisor-card", "advisor-trail")))
+        self.root = box(*children, classes=("advisor-results",))
+        model.observe(guard(lambda _: self.render()), "revision")
+        texts.follow(self.render)
+
+    def _heading(self) -> str:
+        stage = next(one for one in walk() if one.file == FILES[self.stage])
+        words, answer = self.texts.pick(stage.title), self.texts.pick(stage.answer)
+        return (
+            f'<div class="advisor-stage-head" id="{self.stage}"><i aria-hidden="true">{stage.sign}</i>'
+            f'<h2>{escape(words)}</h2><p class="advisor-sub">{escape(answer)}</p></div>'
+        )
+
+    def render(self) -> None:
+        """Follow the plan."""
+        plan = self.model.plan
+        if plan is None:
+            return
+        for one in self.charts:
+            one.show(plan)
+        self.remarks.value = self._remarks(plan)
+        for card, shown in self.tables:
+            value = card.render(plan, self.texts)
+            shown.value = title(self.texts.t(card.title), self.texts.t(card.subtitle) if card.subtitle else "") + value
+        self._explain()
+
+    def _remarks(self, plan: Plan) -> str:
+        """What must be known first: in full where serious, folded where not."""
+        found = [one for one in plan.advice if one.stage == self.stage]
+        loud = [one for one in found if one.severity != "info"]
+        quiet = [one for one in found if one.severity == "info"]
+        parts = [
+            f'<p class="advisor-alert advisor-{one.severity}"><span aria-hidden="true">{_SIGNS[one.severity]}</span> '
+            f"{escape(self.texts.pick(one.text))}</p>"
+            for one in loud
+        ]
+        if quiet:
+            items = "".join(f"<li>{escape(self.texts.pick(one.text))}</li>" for one in quiet)
+            head = escape(self.texts.t("Good to know (%(count)s)", count=len(quiet)))
+            parts.append(f'<details class="advisor-why"><summary>{head}</summary><ul>{items}</ul></details>')
+        return "".join(parts)
+
+    def _explain(self) -> None:
+        plan = self.model.plan
+        shown = explanation(plan, self.stage, self.texts) if self.why.value and plan is not None else ""
+        if self.trail.value != shown:
+            self.trail.value = shown
+
+
+def _paired(cards: list[Any], wide: bool = True) -> list[Any]:
+    """The first card over the whole width, the others two by two; an odd one at the end is wide again."""
+    if not cards:
+        return []
+    first = cards[:1] if wide or len(cards) == 1 else []
+    rest = cards[len(first) :]
+    grid = [make(ipywidgets.GridBox, "advisor-two", children=rest)] if rest else []
+    return [*first, *grid]

@@ -1,0 +1,106 @@
+"""The bar that stays: whether it fits, how many cards, how long, how much, and what the last change did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
+from advisor.ui.models import PlanModel, differences, headline
+from advisor.ui.models.answer import Headline
+from advisor.ui.panels.parts import SIGNS, escape, text
+from advisor.ui.text import N_, Texts
+
+_NAMES = {
+    "verdict": N_("Verdict"),
+    "cards": N_("Cards"),
+    "need": N_("VRAM per card"),
+    "time": N_("Time"),
+    "cost": N_("Cost"),
+}
+METHODS = {"full": N_("Full fine-tuning"), "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
+
+
+class SummaryBar:
+    """The figures of the answer and, below them, what changed since the last one. Two pieces of HTML: `figures`, `since`."""
+
+    def __init__(self, model: PlanModel, texts: Texts, guard: Any) -> None:
+        self.model, self.texts = model, texts
+        self.figures = text("", "advisor-figures")
+        self.since = text("", "advisor-since")
+        self._words = ""
+        model.observe(guard(lambda _: self.render()), ["revision", "problem"])
+        texts.follow(self.render)
+
+    def render(self) -> None:
+        """Show the plan; when there is no new one, say that these numbers are of the last."""
+        if self.model.plan is None:
+            words = escape(self.texts.t("No plan yet: see the message in the form."))
+            self.figures.value = f'<div class="advisor-block"><small>{words}</small></div>'
+            return
+        one = headline(self.model.plan)
+        self.figures.value = "".join(self._blocks(one))
+        self.since.value = self._since()
+
+    def _blocks(self, one: Headline) -> list[str]:
+        t, lang = self.texts.t, self.texts.lang
+        method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
+        job = f"{one.model} · {method} · {compact(one.tokens.m_as('token'), lang)} token"
+        room = _gib(one.room, lang)
+        words = {
+            "fits": t("Fits one card") if one.gpus == 1 else t("Fits %(count)s cards", count=one.gpus),
+            "tight": t("Borderline"),
+            "does_not_fit": t("Does not fit"),
+            "unknown": t("unknown"),
+        }[one.verdict]
+        need = t("%(need)s of %(room)s GiB, up to %(high)s", need=_gib(one.need, lang), room=room, high=_gib(one.need_high, lang))
+        if one.gpus == 1:
+            network = t("no interconnect needed")
+        else:
+            network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
+        nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
+        dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (f" · {t('ask again')}" if one.stale else "")
+        stale = " advisor-old" if self.model.problem is not None else ""
+        time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
+        return [
+            f'<div class="advisor-block{stale}"><small>{escape(job)}</small>'
+            f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> {escape(words)}</span>'
+            f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(need)}</span></div>',
+            self._figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {one.gpu}", " · ".join(filter(None, (nodes, network))), stale),
+            self._figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
+            self._figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
+        ]
+
+    def _figure(self, name: str, value: str, below: str, stale: str) -> str:
+        return (
+            f'<div class="advisor-block{stale}"><small>{escape(name)}</small><strong class="advisor-figure">{escape(value)}</strong>'
+            f'<span class="advisor-range">{escape(below)}</span></div>'
+        )
+
+    def _since(self) -> str:
+        t = self.texts.t
+        if self.model.problem is not None:
+            words = escape(t("These are the numbers before your last change, which cannot be planned: see the form."))
+            return f'<p role="status"><span class="advisor-changed">{words}</span></p>'
+        found = differences(self.model.previous, self.model.plan)
+        if not found:
+            return '<p role="status"></p>'
+        parts = [
+            f"{escape(t(_NAMES[name]))} {self._worded(shown, old)} → <b>{self._worded(shown, new)}</b>"
+            for name, shown, old, new in found
+        ]
+        return f'<p role="status"><span class="advisor-changed">{escape(t("Changed"))}</span> {" · ".join(parts)}</p>'
+
+    def _worded(self, shown: str, value: Any) -> str:
+        lang = self.texts.lang
+        if shown == "verdict":
+            words = {"fits": N_("fits"), "tight": N_("borderline"), "does_not_fit": N_("does not fit"), "unknown": N_("unknown")}
+            return escape(self.texts.t(words[value]))
+        if shown == "size":
+            return escape(size(value, lang, both=False))
+        if shown == "time":
+            return escape(duration(value, lang))
+        return escape(money(value, lang)) if shown == "money" else escape(str(value))
+
+
+def _gib(value: Any, lang: str) -> str:
+    return "–" if value is None else number(value.m_as("GiB / GPU"), lang)
