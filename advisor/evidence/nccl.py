@@ -80,7 +80,7 @@ class NcclReading(Reading):
 
 def recognise(text: str) -> float:
     """How sure it is that `text` holds output of nccl-tests."""
-    if "busbw" in text and HEADER.search(text) or ROW.search(text):
+    if ("busbw" in text and HEADER.search(text)) or ROW.search(text):
         return 0.97
     if any(sign in text for sign in SIGNS):
         return 0.9
@@ -328,7 +328,7 @@ def _summary_cut(text: str) -> bool:
     return (
         last.startswith("# ")
         and len(last) > 3
-        and any(line.startswith(last) and line != last or line == last for line in closing)
+        and any((line.startswith(last) and line != last) or line == last for line in closing)
     )
 
 

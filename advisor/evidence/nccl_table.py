@@ -123,7 +123,7 @@ def _header(tokens: list[str]) -> tuple[list[str], bool] | None:
     """The columns of a header line and whether an unknown column stands in front, or None if it is no header."""
     plain = [token.lower().strip(",;:") for token in tokens]
     plain = [COLUMNS.get(token, token) for token in plain]
-    if "busbw" not in plain or "size" not in plain or "time" not in plain and "algbw" not in plain:
+    if "busbw" not in plain or "size" not in plain or ("time" not in plain and "algbw" not in plain):
         return None
     first = plain.index("size")
     columns = [token for token in plain[first:] if token in KNOWN]

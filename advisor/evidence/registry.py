@@ -7,6 +7,12 @@ from importlib import import_module
 from advisor.evidence.report import Reader
 
 #: Modules of `advisor.evidence`, each with a `READER: Reader`. Order breaks ties: the first of equal scores wins.
-MODULES: tuple[str, ...] = ("nccl",)
+MODULES: tuple[str, ...] = (
+    "nccl",
+    "topo",
+    "nvidia_smi",
+    "perftest",
+    "oom",
+)
 
 READERS: tuple[Reader, ...] = tuple(import_module(f"advisor.evidence.{name}").READER for name in MODULES)
