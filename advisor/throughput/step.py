@@ -44,7 +44,7 @@ def estimate_throughput(inputs: ThroughputInputs, communication: CommunicationEs
         communication = estimate_communication(
             CommunicationInputs(architecture=inputs.architecture, training=training, layout=layout, fabric=inputs.fabric)
         )
-    k = software_constants(training.software, training.compile, training.framework, training.optimizer, training.attention)
+    k = software_constants(training.software, training.compile, training.framework, training.attention)
     trail = Trail()
     token = Q(1.0, unit("token"))
     n = layout_numbers(layout)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from advisor.architecture import Architecture
 from advisor.catalog import constant
 from advisor.training import Training
-from advisor.units import BytesPerToken, Flop, FlopPerToken, Fraction, Parameters, Q, Record, Signed, unit
+from advisor.units import BytesPerParameter, BytesPerToken, Flop, FlopPerToken, Parameters, Q, Record, unit
 from advisor.workload import adapter_parameters
 
 
@@ -26,6 +26,8 @@ class Work(Record):
     backward: matmul FLOP of the backward pass over those of the forward pass: 2, or 1 where weights are frozen.
     parameters, expert_parameters: all of the model; trainable, expert_trainable: those the optimizer steps.
     quantized: parameters dequantized in each pass. orthogonalization: FLOP of Muon's Newton-Schulz iterations per step.
+    step_traffic: bytes the optimizer reads and writes. moved_traffic: bytes that cross PCIe when it is offloaded: the gradient
+        down and the weight up, both in the weight's width.
     """
 
     num_layers: int
@@ -38,21 +40,23 @@ class Work(Record):
     adapter_flop: FlopPerToken
     attention_flop: FlopPerToken
     window_flop: FlopPerToken
-    layer_shape: Fraction
-    expert_shape: Fraction
+    layer_shape: float
+    expert_shape: float
     hidden_bytes: BytesPerToken
     split_bytes: BytesPerToken
     logits_bytes: BytesPerToken
     score_bytes: BytesPerToken
-    launches: Fraction
-    tensors: Fraction
-    backward: Signed
+    launches: float
+    tensors: float
+    backward: float
     parameters: Parameters
     expert_parameters: Parameters
     trainable: Parameters
     expert_trainable: Parameters
     quantized: Parameters
     orthogonalization: Flop
+    step_traffic: BytesPerParameter
+    moved_traffic: BytesPerParameter
 
     @property
     def routed(self) -> bool:
@@ -123,21 +127,23 @@ def work_of(architecture: Architecture, training: Training) -> Work:
         adapter_flop=Q(2.0 * adapters, flop),
         attention_flop=Q(float(attention * a.full_attention_layers), flop),
         window_flop=Q(float(attention * a.sliding_window_layers), flop),
-        layer_shape=Q(shape_dense / max(dense, 1), unit("")),
-        expert_shape=Q(shape_expert / max(expert, 1), unit("")),
+        layer_shape=shape_dense / max(dense, 1),
+        expert_shape=shape_expert / max(expert, 1),
         hidden_bytes=Q(float(hidden), byte),
         split_bytes=Q(float(rotary * per_element("rotary") + ffn * per_element(mlp)), byte),
         logits_bytes=Q(float(a.vocab_size * c(f"throughput.{loss}").m_as("B")), byte),
         score_bytes=Q(float(score), byte),
-        launches=Q(float(launches), unit("")),
-        tensors=Q(float(tensors), unit("")),
-        backward=Q(2.0 if full else 1.0, unit("")),
+        launches=float(launches),
+        tensors=float(tensors),
+        backward=2.0 if full else 1.0,
         parameters=Q(float(total), count),
         expert_parameters=Q(float(expert_parameters), count),
         trainable=Q(float(total if full else adapters), count),
         expert_trainable=Q(float(expert_parameters if full else 0), count),
         quantized=Q(float(quantized), count),
         orthogonalization=Q(_orthogonalization(architecture) if training.optimizer == "muon" and full else 0.0, unit("FLOP")),
+        step_traffic=Q(_step_traffic(training), unit("B / parameter")),
+        moved_traffic=Q(2.0 * _trained_width(training), unit("B / parameter")),
     )
 
 
@@ -150,3 +156,39 @@ def _orthogonalization(architecture: Architecture) -> float:
         small, large = sorted((m.in_features, m.out_features))
         total += 5 * (4.0 * small * small * large + 2.0 * small**3) * m.layers * m.copies
     return total
+
+
+WIDTH = {
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "int4": 0.5,
+    "nf4": 0.5,
+    "fp4": 0.5,
+    "none": 0.0,
+}
+#: Moments an optimizer keeps per parameter, and their width where it is not the recipe's.
+MOMENTS = {"sgd": 0.0, "sgd_momentum": 1.0, "lion": 1.0, "muon": 1.0, "adafactor": 0.1}
+
+
+def _trained_width(training: Training) -> float:
+    return WIDTH[training.weights if training.method == "full" else training.lora.dtype]
+
+
+def _gradient_width(training: Training) -> float:
+    return WIDTH[training.gradients] if training.method == "full" else _trained_width(training)
+
+
+def _step_traffic(training: Training) -> float:
+    """Bytes per parameter of one optimizer step: gradient read; weight, master copy and moments read and written.
+
+    AdamW with bf16 weights and fp32 states: 4 + 2 + 8 + 16 = 30.
+    """
+    moment = 1.0 if "8bit" in training.optimizer else WIDTH[training.moments if training.method == "full" else "fp32"]
+    moments = MOMENTS.get(training.optimizer, 2.0) * moment
+    master = WIDTH[training.master] if training.method == "full" else 0.0
+    weights = _trained_width(training) * (1.0 if master else 2.0)
+    return _gradient_width(training) + weights + 2.0 * master + 2.0 * moments
