@@ -338,9 +338,7 @@ def _reading(found: Found) -> NvidiaSmiReading:
         distinct = sum(1 for row in rows if row["timestamp"] == first)
     gpus = found.gpus or (None if only_lines or not rows else distinct or len(rows))
     samples = len(rows) if only_lines else (len(rows) // gpus if gpus and rows and len(rows) > gpus else None)
-    if samples is None:
-        shown = rows
-    elif only_lines or gpus == 1:
+    if samples is None or only_lines or gpus == 1:
         shown = rows
     else:
         shown = rows[-gpus:]

@@ -12,7 +12,14 @@ MODULES: tuple[str, ...] = (
     "topo",
     "nvidia_smi",
     "perftest",
+    "ib",
+    "fio",
+    "ior",
+    "iperf",
+    "dlio",
     "oom",
+    "hf_config",
+    "deepspeed",
 )
 
 READERS: tuple[Reader, ...] = tuple(import_module(f"advisor.evidence.{name}").READER for name in MODULES)

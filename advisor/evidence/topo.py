@@ -169,7 +169,7 @@ def _parse(text: str) -> Matrix | None:
 
 def _header_names(tokens: list[str]) -> list[str]:
     """Names of the columns of a header line, or nothing."""
-    start = next((i for i, token in enumerate(tokens[:4]) if token == "GPU0"), None)
+    start = next((i for i, token in enumerate(tokens[:4]) if token == "GPU0"), None)  # noqa: S105 (a word of a line)
     if start is None or len(tokens) <= start:
         return []
     if len(tokens) == start + 1 or CELL.match(tokens[start + 1]):
