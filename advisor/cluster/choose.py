@@ -107,8 +107,9 @@ def _attempts(inputs: SearchInputs, may_offload: bool) -> list[tuple[SearchInput
         "zh": "显存期望值放得下，但区间上限超出：正式训练前先跑一步确认。",
     }
     parallel: Text = {
-        "en": "Sharded data parallelism alone does not fit; this needs tensor or pipeline parallelism (Megatron, torchtitan).",
-        "zh": "仅靠分片数据并行放不下；该布局需要张量或流水线并行（Megatron、torchtitan）。",
+        "en": "Sharded data parallelism alone does not fit, or does not divide the batch; this needs tensor or pipeline"
+        " parallelism (Megatron, torchtitan).",
+        "zh": "仅靠分片数据并行放不下，或无法整除批大小；该布局需要张量或流水线并行（Megatron、torchtitan）。",
     }
     offload: Text = {
         "en": "Only with offload to host RAM: it fits, at a cost in time. More or larger cards avoid it.",
@@ -167,8 +168,13 @@ def _nothing_fits(inputs: SearchInputs) -> ClusterEstimate:
     result = search_cluster(replace(inputs, offloads=every, model_parallel="always"))
     gpu = max(result.cards.gpus, key=lambda card: card.capacity.m_as("GiB / GPU"))
     layout = result.smallest or Layout(sequence_length=inputs.sequence_length)
-    least = "?" if result.least is None else f"{result.least.m_as('GiB / GPU'):.1f}"
-    room = f"{gpu.capacity.m_as('GiB / GPU'):.1f}"
+    if result.least is None:
+        text = {
+            "en": "No layout is legal: the batch, the sequence or the parallel sizes do not divide over these cards.",
+            "zh": "没有合法布局：批大小、序列长度或并行度无法在这些卡上整除。",
+        }
+        return assess(inputs, gpu.name, layout, (text,))
+    least, room = f"{result.least.m_as('GiB / GPU'):.1f}", f"{gpu.capacity.m_as('GiB / GPU'):.1f}"
     text = {
         "en": f"Nothing tried fits: the smallest layout needs {least} GiB per GPU, {gpu.name} has {room}.",
         "zh": f"所有布局都放不下：最省显存的布局每卡需 {least} GiB，{gpu.name} 只有 {room} GiB。",
