@@ -23,7 +23,8 @@ BACKENDS = "CUDA|HIP|NPU|XPU|MUSA|MLU|GCU|MPS|SDAA|PPU|HPU|TPU|MACA|DCU"
 MESSAGE = re.compile(
     rf"\b({BACKENDS}) (?:backend )?out of memory\b|\b({BACKENDS}) error:? (?:\(2\) : )?out of memory\b"
     r"|\bcuda runtime error \(2\)\s{0,2}: out of memory|\bCuda failure \d{0,4} ?'out of memory'|\bCUBLAS_STATUS_ALLOC_FAILED\b"
-    r"|\bwould exceed allowed memory|\bCUDA_ERROR_OUT_OF_MEMORY\b|\bRESOURCE_EXHAUSTED\b|\bOOM when allocating tensor\b|\bFailed to CUDA [mc]alloc\b",
+    r"|\bwould exceed allowed memory|\bCUDA_ERROR_OUT_OF_MEMORY\b|\bRESOURCE_EXHAUSTED\b|\bOOM when allocating tensor\b"
+    r"|\bFailed to CUDA [mc]alloc\b",
     re.IGNORECASE,
 )
 #: An exception without its message.
@@ -101,11 +102,11 @@ TYPO = "capacty (torch 2.1 spelling)"
 class OomReading(Reading):
     """One message (the first of the paste; `messages` counts all).
 
-    format: "new_sentence", "old_parenthesis", "cuda_malloc_async", "short", "mps", "xla" or "host". total: what the driver says the device has.
-    process_in_use: of the process that failed, its context and libraries included; this_process: the same where the message
-    says so itself. reserved_unallocated: held by PyTorch's allocator, in use by no tensor. non_pytorch: what the process holds
-    beyond its allocator (context, NCCL and library buffers). outside: held by neither this process nor free. gpus: ordinals
-    that failed. phase: where the stack says it happened.
+    format: "new_sentence", "old_parenthesis", "cuda_malloc_async", "short", "mps", "xla" or "host". total: what the driver
+    says the device has. process_in_use: of the process that failed, its context and libraries included; this_process: the same
+    where the message says so itself. reserved_unallocated: held by PyTorch's allocator, in use by no tensor. non_pytorch: what
+    the process holds beyond its allocator (context, NCCL and library buffers). outside: held by neither this process nor free.
+    gpus: ordinals that failed. phase: where the stack says it happened.
     """
 
     format: str
