@@ -8,6 +8,7 @@ from pathlib import Path
 from advisor import catalog
 from advisor.accuracy.memory import accuracy_by_source, headline, residual_rows
 from advisor.accuracy.peers import peer_errors
+from advisor.accuracy.physics import physics_accuracy
 from advisor.units import Quantity
 
 
@@ -49,6 +50,15 @@ def render_memory() -> str:
     return "\n".join(lines)
 
 
+def render_physics() -> str:
+    """The estimate of allocated bytes against steps traced from real model code."""
+    lines = ["Allocated bytes against training steps traced from real model code", ""]
+    form = "{:<40} {:>6} {:>10} {:>10}"
+    lines.append(form.format("group", "steps", "|error|", "90th pct"))
+    lines += [form.format(one.group, one.steps, _percent(one.error), _percent(one.worst_tenth)) for one in physics_accuracy()]
+    return "\n".join(lines)
+
+
 def write_residuals(path: Path | None = None) -> Path:
     """Write data/residuals.csv again from data/measurements.csv."""
     path = path or catalog.data_folder() / "residuals.csv"
@@ -64,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     """`accuracy` prints the report; `accuracy --refit` writes the intervals again from the measured runs first."""
     arguments = list(arguments or ())
     if "--refit" in arguments:
-        print(f"Wrote {write_residuals()}.")
+        print(f"Wrote {write_residuals()}.\n")
+    print(render_physics())
+    print()
     print(render_memory())
     return 0

@@ -13,9 +13,10 @@ from typing import Any
 from advisor import catalog
 from advisor.memory.estimate import estimate_memory
 from advisor.memory.records import MemoryEstimate, MemoryInputs, Rung
-from advisor.training import Layout, LoRA, Quantization
-from advisor.units import Q, unit
+from advisor.training import LoRA, Quantization
 
+#: A change of the ladder: the changed inputs, or None where it does not apply.
+Change = Callable[[MemoryInputs], MemoryInputs | None]
 NOTHING = {"en": "", "zh": ""}
 LARGEST_CLUSTER = 4096
 
@@ -55,11 +56,17 @@ TEXTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "zero_2": ({"en": "ZeRO-2: divide the gradients too.", "zh": "ZeRO-2：梯度也分片。"}, NOTHING),
     "zero_3": ({"en": "ZeRO-3 / FSDP: divide the weights too.", "zh": "ZeRO-3 / FSDP：权重也分片。"}, NOTHING),
     "offload_optimizer": (
-        {"en": "Move the optimizer states to host memory.", "zh": "把优化器状态卸载到主机内存。"},
+        {
+            "en": "Move the optimizer states to host memory: a node then needs {ram} of it.",
+            "zh": "把优化器状态卸载到主机内存：每个节点约需 {ram} 内存。",
+        },
         NOTHING,
     ),
     "offload_parameters": (
-        {"en": "Move the weights to host memory as well.", "zh": "把权重也卸载到主机内存。"},
+        {
+            "en": "Move the weights to host memory as well: a node then needs {ram} of it.",
+            "zh": "把权重也卸载到主机内存：每个节点约需 {ram} 内存。",
+        },
         NOTHING,
     ),
     "lora": (
@@ -81,29 +88,41 @@ TEXTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 def escalate(inputs: MemoryInputs) -> tuple[Rung, ...]:
     """The ladder for one scalar layout: empty when it fits already. Needs a capacity.
 
-    A rung that would not lower the total is left out. The last rung fits, or is the largest cluster considered.
+    Each rung is the cheapest change not yet made that lowers the total; one that does not help yet (recomputation while the
+    optimizer step is the peak) is tried again after the next. The last rung fits, or is the largest cluster considered.
     """
     if inputs.capacity is None:
         raise ValueError("MemoryInputs.capacity must be given to escalate: without a card's size nothing has to fit.")
     estimate = estimate_memory(inputs)
     rungs: list[Rung] = []
-    for change, changed in _changes(inputs):
-        if estimate.verdict == "fits":
+    pending = list(_changes())
+    while estimate.verdict != "fits":
+        step = _next(pending, inputs, estimate)
+        if step is None:
+            rungs.extend(_more_or_larger(inputs))
             break
+        change, inputs, estimate = step
+        pending = [(name, changed) for name, changed in pending if name != change]
+        rungs.append(_rung(change, inputs, estimate))
+    return tuple(rungs)
+
+
+def _next(
+    pending: list[tuple[str, Change]], inputs: MemoryInputs, estimate: MemoryEstimate
+) -> tuple[str, MemoryInputs, MemoryEstimate] | None:
+    """The first pending change that lowers the high end of the total by more than a rounding, on a host that can be had."""
+    for change, changed in pending:
         tried = changed(inputs)
         if tried is None:
             continue
         candidate = estimate_memory(tried)
-        if candidate.total >= estimate.total * 0.999:
-            continue
-        rungs.append(_rung(change, tried, candidate))
-        inputs, estimate = tried, candidate
-    if estimate.verdict != "fits":
-        rungs.extend(_more_or_larger(inputs))
-    return tuple(rungs)
+        host = tried.layout.offload == inputs.layout.offload or candidate.host_ram <= catalog.constant("memory.host_most")
+        if host and candidate.high < estimate.high * 0.995:
+            return change, tried, candidate
+    return None
 
 
-def _changes(inputs: MemoryInputs) -> Iterator[tuple[str, Callable[[MemoryInputs], MemoryInputs | None]]]:
+def _changes() -> Iterator[tuple[str, Change]]:
     yield "mixed_precision", _mixed_precision
     yield "recomputation", lambda i: _layout(i, activation_recomputation="full")
     yield "micro_batch", _small_batches
@@ -188,21 +207,27 @@ def _qlora(inputs: MemoryInputs) -> MemoryInputs | None:
 
 
 def _more_or_larger(inputs: MemoryInputs) -> Iterator[Rung]:
-    """Twice the cards with ZeRO-3 until it fits, and the smallest catalog card on which the same layout fits."""
-    larger = _larger_card(inputs)
+    """The smallest catalog card on which the same layout fits, and the fewest cards (doubling) that hold it with ZeRO-3.
+
+    More cards come last where they are enough; a card too small for one layer is answered by the larger card alone.
+    """
+    larger, more = _larger_card(inputs), _more_cards(inputs)
     if larger is not None:
         yield larger
+    if more.verdict == "fits" or larger is None:
+        yield more
+
+
+def _more_cards(inputs: MemoryInputs) -> Rung:
     framework = inputs.training.framework
     sharding = inputs if framework != "transformers" else _training(inputs, framework="fsdp")
-    layout = sharding.layout
-    data = layout.data_parallel_size
+    data, stage = sharding.layout.data_parallel_size, 3 if framework != "megatron" else 1
     while True:
         data *= 2
-        tried = _layout(sharding, data_parallel_size=data, zero_stage=3 if framework != "megatron" else 1)
+        tried = _layout(sharding, data_parallel_size=data, zero_stage=stage, offload="none", activation_recomputation="full")
         estimate = estimate_memory(tried)
         if estimate.verdict == "fits" or tried.layout.gpus >= LARGEST_CLUSTER:
-            yield _rung("more_cards", tried, estimate, count=tried.layout.gpus)
-            return
+            return _rung("more_cards", tried, estimate, count=tried.layout.gpus)
 
 
 def _larger_card(inputs: MemoryInputs) -> Rung | None:
@@ -217,6 +242,7 @@ def _larger_card(inputs: MemoryInputs) -> Rung | None:
 
 def _rung(change: str, inputs: MemoryInputs, estimate: MemoryEstimate, **words: Any) -> Rung:
     text, quality = TEXTS[change]
+    words |= {"ram": f"{estimate.host_ram.m_as('GB / node'):.0f} GB"}
     return Rung(
         change=change,
         text={language: words_of.format(**words) for language, words_of in text.items()},
@@ -224,17 +250,10 @@ def _rung(change: str, inputs: MemoryInputs, estimate: MemoryEstimate, **words: 
         low=estimate.low,
         high=estimate.high,
         verdict=estimate.verdict,
+        host_ram=estimate.host_ram,
         slowdown=catalog.constant(f"memory.slowdown_{change}"),
         quality=quality,
         training=inputs.training,
         layout=inputs.layout,
         capacity=inputs.capacity,
     )
-
-
-def first_that_fits(inputs: MemoryInputs) -> Layout | None:
-    """The layout of the first rung that fits, or None when there is none (it fits already, or only a larger cluster does)."""
-    return next((rung.layout for rung in escalate(inputs) if rung.verdict == "fits"), None)
-
-
-_ = (Q, unit)

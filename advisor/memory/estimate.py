@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from advisor import catalog
+from advisor.memory.families import MEASURED
 from advisor.memory.interval import interval_of
 from advisor.memory.records import MemoryEstimate, MemoryInputs, PeakTerms
 from advisor.memory.runtime import estimate_host_ram, estimate_runtime
@@ -65,6 +66,7 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
     weights = stage.weights()
     gradients, states, stepped = stage.states()
     kept, kept_layer, working = stage.activations()
+    kept_in_all = kept
     if training.activation_offload:
         kept = minimum(kept, kept_layer * catalog.constant("memory.activation_offload_window"))
     logits = stage.logits()
@@ -87,7 +89,7 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
     tied = (
         p.embedding_gradient * (2 * number(stage.architecture.tie_word_embeddings) * stage.embedding * stage.head) * per_tensor
     )
-    temporary = stepped * p.optimizer_temporary * (1 - stage.offloaded)
+    temporary = stage.stepped_at_once(stepped) * p.optimizer_temporary * (1 - stage.offloaded)
     extra = maximum(working - kept_layer, ZERO)
     one_copy = layer_copies / stage.stage_layers + expert_copies * EXPERT_BACKWARD / stage.stage_layers
     instants = (
@@ -141,12 +143,12 @@ def _estimate(stage: Stage, name: Any) -> MemoryEstimate:
             buffers=_like(at_buffers + always, allocated),
         ),
         capacity=stage.inputs.capacity,
-        host_ram=estimate_host_ram(stage.inputs, p, trail),
+        host_ram=estimate_host_ram(stage.inputs, p, kept_in_all - kept, trail),
         peak_phase=phase,
         worst_stage=name,
         verdict=verdict_of(low, high, stage.inputs.capacity),
         interval_basis=basis,
-        assumptions=stage.architecture.assumptions,
+        assumptions=(*stage.architecture.assumptions, *_assumptions(stage)),
         trail=trail.done(),
     )
 
@@ -174,6 +176,17 @@ def _reserved(stage: Stage, allocated: Quantity, runtime: Quantity) -> tuple[Qua
         room=0.9999,
     )
     return allocated * ratio, reserved
+
+
+def _assumptions(stage: Stage) -> tuple[str, ...]:
+    """Plain sentences on what this estimate took for granted."""
+    found = []
+    family = stage.architecture.model_type
+    if family not in MEASURED:
+        found.append(f"Layers of type {family} were not measured: their activations follow from the operations in its config.")
+    if stage.training.method == "qlora" and np.any(np.asarray(stage.zero) >= 3) and np.any(np.asarray(stage.shards) > 1):
+        found.append("4-bit weights are divided over the GPUs only when stored in 16-bit containers (bnb_4bit_quant_storage).")
+    return tuple(found)
 
 
 def _gradients_before(stage: Stage, gradients: Quantity) -> Quantity:

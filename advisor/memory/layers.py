@@ -12,26 +12,23 @@ from dataclasses import dataclass
 
 from advisor import catalog
 from advisor.architecture import Architecture, Matrix
+from advisor.memory.families import (
+    COMPOSED_GELU,
+    FUSED_QKV,
+    NATIVE_SOFTMAX,
+    NORM_WRITTEN_OUT,
+    NORMS_AFTER,
+    NORMS_BEFORE_AND_AFTER,
+    NORMS_ON_SAME_INPUT,
+    ONE_NORM,
+    OUTPUTS,
+    RELU,
+    REPEATS_KEYS,
+    SCALE_IN_FP32,
+    SINK_SOFTMAX,
+)
 from advisor.training import Training
 from advisor.units import BytesPerToken, Q, Record, unit
-
-#: Families whose layers differ from "a norm before attention and a norm before the MLP"; all others fall back on that.
-NORMS_BEFORE_AND_AFTER = ("gemma2", "gemma3", "gemma3_text", "glm4", "gemma4", "gemma4_text")
-NORMS_AFTER = ("olmo2", "olmo3")
-ONE_NORM = ("falcon", "phi", "cohere", "cohere2", "gptj", "codegen")
-NORMS_ON_SAME_INPUT = ("gpt_neox",)
-NORM_WRITTEN_OUT = ("cohere", "cohere2")
-SCALE_IN_FP32 = ("gemma", "gemma2", "gemma3", "gemma3_text")
-COMPOSED_GELU = ("gpt2", "gptj", "codegen", "gpt_neo", "phi", "gpt_bigcode")
-NATIVE_SOFTMAX = ("gpt2", "falcon", "gptj", "gpt_bigcode")
-#: Softmax over scores joined with a learned sink: the joined and shifted scores stay too.
-SINK_SOFTMAX = ("gpt_oss",)
-RELU = ("opt",)
-FUSED_QKV = ("qkv_proj", "query_key_value", "Wqkv", "qkv")
-REPEATS_KEYS = ("torchtune", "torchtitan")
-OUTPUTS = ("o_proj", "out_proj", "dense", "wo", "attn_out")
-#: Families whose coefficients were read off under autograd; any other falls back on the operations its config names.
-MEASURED = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox", "opt", "gemma2", "gemma3_text", "phi3")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +194,7 @@ class _Layers:
             wide = architecture.moe_intermediate_size * architecture.num_experts_per_token
         each = Share(
             replicated=2 * one * hidden,
-            sharded=one * (query + value / 2 + output + wide)
-            + self.of("attention_statistics") * architecture.num_attention_heads,
+            sharded=one * (query + value / 2 + output + wide) + self.of("attention_statistics") * heads,
         )
         return each * architecture.num_layers
 
@@ -289,7 +285,9 @@ class _Layers:
         query, key, value, output = self._widths()
         before = self._norms("attention") + self._inputs(matrices, skip_outputs=True) + self._inner_norms()
         if self.kernels == "stock" and any(m.name in FUSED_QKV for m in matrices) and not self._learned_positions():
-            before = before + Share(sharded=one * (query + key))  # the value is a view into the whole fused projection
+            # The value is a view into the whole fused projection; GPT-NeoX copies it too.
+            copied = value if self.family == "gpt_neox" else 0.0
+            before = before + Share(sharded=one * (query + key + copied))
         if self.kernels == "stock" and architecture.kv_lora_rank:
             before = before + Share(sharded=one * self._latent_copies())
         trained_output = any(self.full or adapted(m, self.training) for m in matrices if self._is_output(m))

@@ -28,11 +28,11 @@ class Parts(Record):
 
     *_weights: stored bytes, quantized and adapter weights included. *_trained: parameters with gradients.
     gathered_*: bytes of the weights as they are computed with (what FSDP and ZeRO-3 gather); largest_layer: of one layer.
-    largest_linear: the one dequantized matrix that 4-bit weights need. *_copies: 16-bit copies that autocast makes; expert_copies: whole expert weights
-    that adapters on fused experts write out with their update added.
+    largest_linear: the one dequantized matrix that 4-bit weights need. layer_copies, head_copies: 16-bit copies that autocast
+    makes. expert_copies: whole expert weights that adapters on fused experts write out with their update added.
     gradient_width, optimizer_width (master copy and moments on the GPU), paged_width, optimizer_temporary: bytes per trained
     parameter. logits_kept, logits_peak: bytes per token. embedding_gradient: gradient of a whole embedding matrix, which a
-    tied model makes once more than it keeps.
+    tied model makes once more than it keeps. layer_gradient: of one layer.
     """
 
     layer_weights: Bytes

@@ -84,6 +84,7 @@ class Rung(Record):
     low: BytesPerGPU
     high: BytesPerGPU
     verdict: str
+    host_ram: BytesPerNode
     slowdown: Fraction
     quality: dict
     training: Training

@@ -23,8 +23,8 @@ def estimate_runtime(training: Training, layout: Layout, trail: Trail) -> Quanti
     )
 
 
-def estimate_host_ram(inputs: MemoryInputs, parts: Parts, trail: Trail) -> Quantity:
-    """Host memory per node: processes and system, and offloaded or paged states of the node's GPUs."""
+def estimate_host_ram(inputs: MemoryInputs, parts: Parts, activations: Quantity, trail: Trail) -> Quantity:
+    """Host memory per node: processes and system, offloaded or paged states of the node's GPUs, and activations moved there."""
     layout = inputs.layout
     on_node = minimum(layout.gpus, layout.gpus_per_node)
     trained = parts.layer_trained + parts.expert_trained + parts.embedding_trained + parts.head_trained
@@ -33,13 +33,14 @@ def estimate_host_ram(inputs: MemoryInputs, parts: Parts, trail: Trail) -> Quant
     offloaded = trained * (parts.optimizer_width + Q(4.0, unit("B / parameter")))
     offloaded = where(layout.offload != "none", offloaded, 0 * offloaded)
     offloaded = offloaded + where(layout.offload == "optimizer_and_parameters", stored, 0 * stored)
-    paged = trained * parts.paged_width
+    paged = trained * parts.paged_width * where(layout.zero_stage >= 1, 1, layout.sharding_size)
     return trail.step(
         "host_ram",
-        "system + (process * gpu_per_node + (offloaded + paged) * share) / per_node",
+        "system + ((process + activations) * gpu_per_node + (offloaded + paged) * share) / per_node",
         "zero-offload-2021",
         system=catalog.constant("memory.host_system"),
         process=catalog.constant("memory.host_process"),
+        activations=activations,
         gpu_per_node=on_node * Q(1, unit("GPU")),
         offloaded=offloaded,
         paged=paged,

@@ -121,6 +121,12 @@ class Stage:
             gradients = minimum(gradients, maximum(p.embedding_gradient, p.layer_gradient) / self.tensor * PER_GPU)
         return gradients, states, stepped
 
+    def stepped_at_once(self, stepped: Quantity) -> Quantity:
+        """Parameters whose temporaries exist together in the step: DeepSpeed's ZeRO-3 steps one sub-group at a time."""
+        if self.training.framework != "deepspeed":
+            return stepped
+        return where(self.zero >= 3, minimum(stepped, catalog.constant("memory.subgroup_deepspeed")), stepped)
+
     def in_flight(self) -> Any:
         """Micro-batches whose activations the stage keeps at once (Korthikanti et al. 2022, section 4.2.3).
 
@@ -204,7 +210,7 @@ class Stage:
             return ZERO, forward + dequantized, backward + dequantized, late + dequantized, end
         whole_stage = (p.gathered_layers * self.share + p.gathered_embedding + p.gathered_head) * per_tensor
         live = catalog.constant("memory.live_deepspeed") * width_of("bf16")
-        gathered = minimum(whole_stage, live) * (self.many * number(self.zero >= 3))
+        gathered = minimum(whole_stage, live) * maximum(self.many * number(self.zero >= 3), self.parameters_offloaded)
         bucket = ZERO
         if self.training.framework != "megatron":
             whole = self.trained(9) * p.gradient_width
