@@ -80,7 +80,13 @@ TEXTS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"en": "QLoRA: the frozen weights in 4 bits (NF4).", "zh": "QLoRA：冻结权重用 4 比特（NF4）。"},
         {"en": "Slightly behind LoRA in most comparisons.", "zh": "多数对比中略逊于 LoRA。"},
     ),
-    "more_cards": ({"en": "{count} cards with ZeRO-3 / FSDP.", "zh": "{count} 张卡，ZeRO-3 / FSDP 分片。"}, NOTHING),
+    "more_cards": (
+        {
+            "en": "{count} cards with ZeRO-3 / FSDP, tensor parallel {tensor}.",
+            "zh": "{count} 张卡，ZeRO-3 / FSDP 分片，张量并行 {tensor}。",
+        },
+        NOTHING,
+    ),
     "larger_card": ({"en": "A larger card: {name}.", "zh": "换显存更大的卡：{name}。"}, NOTHING),
 }
 
@@ -219,15 +225,30 @@ def _more_or_larger(inputs: MemoryInputs) -> Iterator[Rung]:
 
 
 def _more_cards(inputs: MemoryInputs) -> Rung:
+    """Twice the cards with ZeRO-3, and where no number of them is enough, tensor parallelism inside the node as well."""
     framework = inputs.training.framework
     sharding = inputs if framework != "transformers" else _training(inputs, framework="fsdp")
-    data, stage = sharding.layout.data_parallel_size, 3 if framework != "megatron" else 1
-    while True:
-        data *= 2
-        tried = _layout(sharding, data_parallel_size=data, zero_stage=stage, offload="none", activation_recomputation="full")
-        estimate = estimate_memory(tried)
-        if estimate.verdict == "fits" or tried.layout.gpus >= LARGEST_CLUSTER:
-            return _rung("more_cards", tried, estimate, count=tried.layout.gpus)
+    stage = 3 if framework != "megatron" else 1
+    best: Rung | None = None
+    tensor = sharding.layout.tensor_parallel_size
+    while best is None or (best.verdict != "fits" and tensor <= sharding.layout.gpus_per_node):
+        data = sharding.layout.data_parallel_size
+        while best is None or best.verdict != "fits":
+            data *= 2
+            tried = _layout(
+                sharding,
+                data_parallel_size=data,
+                tensor_parallel_size=tensor,
+                sequence_parallel=tensor > 1,
+                zero_stage=stage,
+                offload="none",
+                activation_recomputation="full",
+            )
+            best = _rung("more_cards", tried, estimate_memory(tried), count=tried.layout.gpus, tensor=tensor)
+            if tried.layout.gpus >= LARGEST_CLUSTER:
+                break
+        tensor *= 2
+    return best
 
 
 def _larger_card(inputs: MemoryInputs) -> Rung | None:
