@@ -24,13 +24,18 @@ def read(source: str | Path | bytes) -> Report:
     Raises EvidenceError with one sentence when it is empty, not text, or of no kind we know.
     """
     content = _text.load(source)
-    scored = [(reader.recognise(content.text), reader) for reader in readers()]
-    best, reader = max(scored, key=lambda pair: pair[0])
-    if best <= 0:
-        raise EvidenceError(
-            f"{content.name} is none of the kinds that can be read ({', '.join(sorted({one.kind for one in readers()}))})."
-        )
-    report = reader.read(content.text)
-    if content.shortened:
-        report = _text.mark_shortened(report, content)
-    return report
+    scored = sorted(((reader.recognise(content.text), reader) for reader in readers()), key=lambda pair: -pair[0])
+    refusal: EvidenceError | None = None
+    for score, reader in scored:
+        if score <= 0:
+            break
+        try:
+            report = reader.read(content.text)
+        except EvidenceError as error:  # what looks most like one kind may still be readable as the next
+            refusal = refusal or error
+            continue
+        return _text.mark_shortened(report, content) if content.shortened else report
+    if refusal is not None:
+        raise refusal
+    kinds = ", ".join(sorted({reader.kind for reader in readers()}))
+    raise EvidenceError(f"{content.name} is none of the kinds that can be read ({kinds}).")

@@ -100,7 +100,7 @@ def recognise(text: str) -> float:
     head = text[:20_000].strip().split("\n")[:60]
     if any(_csv_heads(line) for line in head):
         return 0.85
-    return 0.7 if head and _headless(head[0]) else 0.0
+    return 0.7 if any(_headless(line) for line in head[:20]) else 0.0
 
 
 def read(text: str) -> Report:

@@ -55,7 +55,7 @@ class Report:
         """The reading as readable lines."""
         lines = [self.kind]
         for name, value in vars(self.reading).items():
-            if value not in (None, (), {}):
+            if value is not None and not (isinstance(value, (tuple, dict)) and not value):
                 lines.append(f"  {name:<28} {_shown(value)}")
         lines += [f"  ! {problem.text[language]}" for problem in self.problems]
         return "\n".join(lines)
