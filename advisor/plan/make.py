@@ -9,8 +9,8 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget import convert, exchange_rate, gpu_prices
-from advisor.cluster import ClusterEstimate, SearchInputs, assess, choose, illegal
-from advisor.network import fabric_of
+from advisor.cluster import ClusterEstimate, SearchInputs, assess, choose, illegal, what_binds
+from advisor.network import CommunicationInputs, estimate_communication, fabric_of
 from advisor.plan import stages
 from advisor.plan.advice import advise
 from advisor.plan.records import ClusterPlan, Plan
@@ -189,14 +189,10 @@ def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice
     fabric = fabric_of(gpu, link, int(layout.gpus_per_node))
     workload = stages.plan_workload(resolved, training, layout)
     memory = stages.plan_memory(resolved, training, layout, gpu)
+    job = {"architecture": resolved.architecture, "training": training, "layout": layout, "fabric": fabric}
+    communication = estimate_communication(CommunicationInputs(**job)) if layout.gpus > 1 else None
     throughput = estimate_throughput(
-        ThroughputInputs(
-            architecture=resolved.architecture,
-            training=training,
-            layout=layout,
-            accelerator=accelerator_of(gpu, training),
-            fabric=fabric,
-        )
+        ThroughputInputs(**job, accelerator=accelerator_of(gpu, training)), communication=communication
     )
     interconnect = stages.plan_interconnect(resolved, training, layout, gpu, fabric, throughput)
     tokens = resolved["tokens"] * resolved["epochs"]
@@ -224,6 +220,11 @@ def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice
     )
     price = None if choice.cost is None else choice.cost / choice.gpu_hours
     storage = stages.plan_storage(resolved, training, workload, cluster, price)
+    cluster = replace(
+        cluster,
+        limits=what_binds(throughput, memory, layout, communication),
+        host=stages.plan_host(cluster, memory, storage),
+    )
     budget = stages.plan_budget(resolved, gpu, memory, cluster, storage)
     trail: list[Step] = []
     for estimate in (workload, memory, throughput, storage, budget):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from advisor.budget import BudgetEstimate
+from advisor.cluster import HostEstimate, Limits
 from advisor.memory import MemoryEstimate, Rung
 from advisor.network import FabricRung, LeafSpine
 from advisor.storage import StorageEstimate
@@ -68,7 +69,10 @@ class Interconnect(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPlan(Record):
-    """Stage 3: the cards, how they are joined and how long the run takes. low and high are of `training_time`."""
+    """Stage 3: the cards, how they are joined and how long the run takes. low and high are of `training_time`.
+
+    limits: what binds first and next. host: what one node must carry beside its cards.
+    """
 
     gpu: str
     gpus: int
@@ -88,6 +92,8 @@ class ClusterPlan(Record):
     interconnect: Interconnect
     network: LeafSpine | None
     reasons: tuple[dict, ...]
+    limits: Limits | None = None
+    host: HostEstimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from advisor import catalog
 from advisor.budget import BudgetEstimate, BudgetInputs, Job, Purchase, Quote, Recovery, Tier, exchange_rate, price_plan
 from advisor.budget.refresh import user_quotes
 from advisor.catalog import GPU
+from advisor.cluster import HostEstimate, HostInputs, size_host
 from advisor.memory import MemoryEstimate, MemoryInputs, escalate, estimate_memory
 from advisor.network import (
     CommunicationInputs,
@@ -156,6 +157,21 @@ def plan_storage(
             region=purchase.get("region"),
             mode=purchase["mode"],
             gpu_price=price,
+        )
+    )
+
+
+def plan_host(cluster: ClusterPlan, memory: MemoryEstimate, storage: StorageEstimate) -> HostEstimate:
+    """What one node must carry beside its cards."""
+    return size_host(
+        HostInputs(
+            gpu=cluster.gpu,
+            layout=cluster.layout,
+            run_ram=memory.host_ram,
+            checkpoint_size=storage.checkpoint_size,
+            dataset_share=storage.dataset,
+            offload_time=cluster.throughput.offload,
+            step_time=cluster.step_time,
         )
     )
 
