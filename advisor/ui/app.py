@@ -1,8 +1,8 @@
 """The assembled walk: one page of it, or all of it.
 
-    from advisor.ui.app import Walk
-    Walk("02_vram_budget").root       # the page of a stage
-    Walk("advisor").root              # everything on one page
+from advisor.ui.app import Walk
+Walk("02_vram_budget").root       # the page of a stage
+Walk("advisor").root              # everything on one page
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Walk:
 
     def _actions(self, guard: Callable) -> list[Any]:
         texts = self.texts
-        undo = self._action(N_("↶ Undo"), self.keeper.undo, guard)
-        redo = self._action(N_("↷ Redo"), self.keeper.redo, guard)
+        undo = self._action("↶", self.keeper.undo, guard, tooltip=N_("Undo"))
+        redo = self._action("↷", self.keeper.redo, guard, tooltip=N_("Redo"))
         for one, name in ((undo, "can_undo"), (redo, "can_redo")):
             follow = guard(lambda _=None, one=one, name=name: setattr(one, "disabled", not getattr(self.keeper, name)))
             self.keeper.observe(follow, name)

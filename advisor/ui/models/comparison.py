@@ -14,7 +14,7 @@ MOST = 4
 
 
 class Comparison(traitlets.HasTraits):
-    """Plans kept for comparison. `columns` holds (name, given keys, plan), oldest first; the plan on screen is not one of them."""
+    """Plans kept for comparison. columns: (name, given keys, plan), oldest first; the plan on screen is not among them."""
 
     columns = traitlets.Tuple()
 

@@ -172,8 +172,8 @@ _WORKLOAD = (
             ("SGD", "sgd"),
         ),
         help=N_(
-            "What turns gradients into changes of the weights. AdamW keeps two numbers per trained parameter (8 bytes in FP32); "
-            "the 8-bit one takes a quarter of that."
+            "What turns gradients into changes of the weights. AdamW keeps two numbers per trained parameter (8 bytes in "
+            "FP32); the 8-bit one takes a quarter of that."
         ),
     ),
     Control(
@@ -218,7 +218,8 @@ _MEMORY = (
         low=1,
         high=65_536,
         help=N_(
-            "Sequences a card computes at once (per_device_train_batch_size). More is faster up to a point, and takes more VRAM."
+            "Sequences a card computes at once (per_device_train_batch_size). More is faster up to a point, and takes "
+            "more VRAM."
         ),
     ),
     Control(

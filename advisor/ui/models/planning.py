@@ -110,7 +110,7 @@ class PlanModel(traitlets.HasTraits):
         self.replan()
 
     def restore(self, given: Any) -> None:
-        """Take a whole scenario from outside (a link, a file, a saved name). Raises ValueError and changes nothing when it cannot."""
+        """Take a whole scenario from outside (a link, a file, a name). Raises ValueError and changes nothing when it cannot."""
         link.check(given)
         plan = self._plan(given)
         self._touched = ""
@@ -166,7 +166,7 @@ class PlanModel(traitlets.HasTraits):
         link.check(given)
         return self._plan(given)
 
-    # -- what a control shows -----------------------------------------------------------------------------------------------------
+    # -- what a control shows -----------------------------------------------------------------------------------------------
 
     def value(self, path: str) -> Any:
         """What is given for a key, None when nothing is."""
@@ -177,7 +177,7 @@ class PlanModel(traitlets.HasTraits):
         return found.get(name) if isinstance(found, dict) else None
 
     def fallback(self, path: str) -> tuple[Any, str]:
-        """What the plan took for a key: (value, "given", "default" or "derived"); (None, "") where the plan has no such value."""
+        """What the plan took for a key: (value, "given" or "default" or "derived"); (None, "") where it has no such value."""
         if self.plan is None:
             return None, ""
         group, _, name = path.partition(".")

@@ -14,7 +14,7 @@ from advisor.ui.bridge import PlanKeeper
 from advisor.ui.format import compact, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models import Comparison, PlanModel, headline
 from advisor.ui.models.comparison import MOST
-from advisor.ui.panels.parts import Markup, box, button, escape, make, row, table, text, title, verdict
+from advisor.ui.panels.parts import box, button, make, row, small, table, text, title, verdict
 from advisor.ui.panels.summary import METHODS
 from advisor.ui.text import N_, Texts
 
@@ -61,7 +61,7 @@ class PlansDrawer:
 
     def _chosen(self, action: Callable[[str], Any]) -> None:
         if not self.saved.value:
-            raise QuantityError("No plan is saved yet: give this one a name first.", "还没有保存的方案：请先给当前方案起个名字。")
+            raise QuantityError("No plan is saved yet: give this one a name first.", "还没有保存的方案：请先给当前方案命名。")
         action(self.saved.value)
 
     def _compare(self, name: str) -> None:
@@ -99,7 +99,9 @@ def given_in(content: bytes) -> Any:
     try:
         data = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise QuantityError("The file is not JSON: choose a scenario or a plan saved here.", "文件不是 JSON：请选择在这里保存的方案文件。") from None
+        raise QuantityError(
+            "The file is not JSON: choose a scenario or a plan saved here.", "文件不是 JSON：请选择在这里保存的方案文件。"
+        ) from None
     if isinstance(data, dict) and isinstance(data.get("given"), dict):
         data = data["given"]
     if isinstance(data, dict) and "model" not in data and {"hidden_size", "num_hidden_layers"} & set(data):
@@ -146,9 +148,6 @@ def compared(plans: list[Plan], texts: Texts) -> list[tuple[Any, ...]]:
     """The lines of the comparison: what was asked, then what it takes."""
     t, lang = texts.t, texts.lang
     heads = [headline(plan) for plan in plans]
-
-    def small(first: str, second: str) -> Markup:
-        return Markup(f"{escape(first)}<br><small>{escape(second)}</small>")
 
     return [
         (t("Model"), *(one.model for one in heads)),

@@ -43,11 +43,12 @@ class Field:
         self.root = box(self.input, self.help, classes=("advisor-field",))
         self.refresh()
 
-    # -- building ------------------------------------------------------------------------------------------------------------------
+    # -- building --------------------------------------------------------------------------------------------------------------
 
     def _label(self) -> str:
         words = escape(self.texts.t(self.control.label))
-        return f"{words} <small>{escape(self.texts.t(self.control.unit))}</small>" if self.control.unit else words
+        unit_words = escape(self.texts.t(self.control.unit)) if self.control.unit else ""
+        return f'{words} <span class="advisor-unit">{unit_words}</span>' if unit_words else words
 
     def _help(self) -> str:
         words = escape(self.texts.t(self.control.help))
@@ -74,7 +75,7 @@ class Field:
             return make(ipywidgets.Dropdown, options=self._options(), description_allow_html=True)
         return make(ipywidgets.Text, continuous_update=False, description_allow_html=True)
 
-    # -- from the reader -------------------------------------------------------------------------------------------------------------
+    # -- from the reader -------------------------------------------------------------------------------------------------------
 
     def _moved(self, change: Any) -> None:
         if self._moving:
@@ -84,7 +85,7 @@ class Field:
             value = {"on": True, "off": False}.get(value)
         self.model.type(self.control.path, value)
 
-    # -- from the model --------------------------------------------------------------------------------------------------------------
+    # -- from the model --------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Show what is given, what is taken otherwise, and what is wrong."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets
 
-from advisor.ui.text import Texts
+from advisor.ui.text import N_, Texts
 
 escape = html.escape
 
@@ -78,6 +78,11 @@ def title(words: str, sub: str = "", level: int = 2) -> str:
     return f'<h{level} class="advisor-title">{markup(words)}</h{level}>{below}'
 
 
+def small(first: str, second: str) -> Markup:
+    """Two lines of a table's cell, the second in small print."""
+    return Markup(f"{escape(first)}<br><small>{escape(second)}</small>")
+
+
 Column = tuple[str, bool]
 
 
@@ -96,20 +101,16 @@ def table(columns: Iterable[Column], rows: Iterable[Sequence[Any]], caption: str
     above = f"<caption>{markup(caption)}</caption>" if caption else ""
     label = markup(caption or columns[0][0])
     return Markup(
-        f'<div class="advisor-scroll" role="region" tabindex="0" aria-label="{label}"><table class="advisor-table {classes}">{above}'
+        f'<div class="advisor-scroll" role="region" tabindex="0" aria-label="{label}">'
+        f'<table class="advisor-table {classes}">{above}'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
+VERDICTS = {"fits": N_("fits"), "tight": N_("borderline"), "does_not_fit": N_("does not fit"), "unknown": N_("unknown")}
 SIGNS = {"fits": "✓", "tight": "≈", "does_not_fit": "✕", "unknown": "?"}
 
 
 def verdict(texts: Texts, value: str) -> Markup:
     """fits, tight or does not fit: a sign, a word and a colour."""
-    words = {
-        "fits": texts.t("fits"),
-        "tight": texts.t("borderline"),
-        "does_not_fit": texts.t("does not fit"),
-        "unknown": texts.t("unknown"),
-    }
-    return Markup(f'<span class="advisor-{value}">{SIGNS[value]} {escape(words[value])}</span>')
+    return Markup(f'<span class="advisor-{value}">{SIGNS[value]} {escape(texts.t(VERDICTS[value]))}</span>')

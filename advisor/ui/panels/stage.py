@@ -46,13 +46,15 @@ class ChartCard:
         self._lang = ""
         self._shapes: dict[str, Any] = {}
 
-    def show(self, plan: Plan) -> None:
-        """The rows and the sentence of a plan, in the present language."""
+    def show(self, plan: Plan) -> bool:
+        """The rows and the sentence of a plan, in the present language. Returns whether there is anything to see."""
         lang = self.texts.lang
         rows, sentence = self.definition.rows(plan, lang), self.definition.sentence(plan, lang)
+        if not any(rows.values()):
+            return False
         if lang == self._lang:
             self.chart.push(rows, description=sentence)
-            return
+            return True
         self._lang = lang
         self.heading.value = title(self.texts.pick(self.definition.title), self.texts.pick(self.definition.subtitle))
         self.chart.labels = {
@@ -65,6 +67,23 @@ class ChartCard:
         if lang not in self._shapes:
             self._shapes[lang] = self.definition.build(lang)
         self.chart.show(self._shapes[lang], rows, description=sentence)
+        return True
+
+
+class TableView:
+    """One table with its heading; it is left out where a plan has nothing to put into it."""
+
+    def __init__(self, card: tables.TableCard, texts: Texts) -> None:
+        self.card, self.texts = card, texts
+        self.body = text()
+        self.root = box(self.body, classes=("advisor-card",))
+
+    def show(self, plan: Plan) -> bool:
+        """Follow the plan. Returns whether there is anything to see."""
+        shown = self.card.render(plan, self.texts)
+        if shown:
+            self.body.value = title(self.texts.t(self.card.title), self.texts.t(self.card.subtitle)) + shown
+        return bool(shown)
 
 
 class StagePanel:
@@ -77,8 +96,10 @@ class StagePanel:
         self.stage, self.model, self.texts = stage, model, texts
         self.charts = [ChartCard(one, texts) for one in definitions(stage)]
         self.remarks = text("", "advisor-remarks")
-        self.tables = [(card, text()) for card in tables.CARDS[stage]]
-        self.why = texts.bind(make(ipywidgets.ToggleButton, "advisor-why-head"), description=N_("Why? Formulas, numbers, sources"))
+        self.tables = [TableView(card, texts) for card in tables.CARDS[stage]]
+        self.first, self.rest, self.cards = box(), *(make(ipywidgets.GridBox, "advisor-two") for _ in range(2))
+        self.why = make(ipywidgets.ToggleButton, "advisor-why-head")
+        texts.bind(self.why, description=N_("Why? Formulas, numbers, sources"))
         self.why.observe(guard(lambda _: self._explain()), "value")
         self.trail = text()
         children: list[Any] = []
@@ -87,8 +108,7 @@ class StagePanel:
             texts.bind(words, value=self._heading)
             children.append(words)
         children.append(self.remarks)
-        children += _paired([one.root for one in self.charts])
-        children += _paired([box(shown, classes=("advisor-card",)) for _, shown in self.tables], wide=False)
+        children += [self.first, self.rest, self.cards]
         children.append(box(self.why, self.trail, classes=("advisor-card", "advisor-trail")))
         self.root = box(*children, classes=("advisor-results",))
         model.observe(guard(lambda _: self.render()), "revision")
@@ -107,12 +127,11 @@ class StagePanel:
         plan = self.model.plan
         if plan is None:
             return
-        for one in self.charts:
-            one.show(plan)
+        charts = [one.root for one in self.charts if one.show(plan)]
         self.remarks.value = self._remarks(plan)
-        for card, shown in self.tables:
-            value = card.render(plan, self.texts)
-            shown.value = title(self.texts.t(card.title), self.texts.t(card.subtitle) if card.subtitle else "") + value
+        _place(self.first, charts[:1])
+        _place(self.rest, charts[1:])
+        _place(self.cards, [one.root for one in self.tables if one.show(plan)])
         self._explain()
 
     def _remarks(self, plan: Plan) -> str:
@@ -138,11 +157,7 @@ class StagePanel:
             self.trail.value = shown
 
 
-def _paired(cards: list[Any], wide: bool = True) -> list[Any]:
-    """The first card over the whole width, the others two by two; an odd one at the end is wide again."""
-    if not cards:
-        return []
-    first = cards[:1] if wide or len(cards) == 1 else []
-    rest = cards[len(first) :]
-    grid = [make(ipywidgets.GridBox, "advisor-two", children=rest)] if rest else []
-    return [*first, *grid]
+def _place(into: Any, cards: list[Any]) -> None:
+    """Put cards into a box, unless they are there."""
+    if into.children != tuple(cards):
+        into.children = tuple(cards)

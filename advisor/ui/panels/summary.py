@@ -7,7 +7,7 @@ from typing import Any
 from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models import PlanModel, differences, headline
 from advisor.ui.models.answer import Headline
-from advisor.ui.panels.parts import SIGNS, escape, text
+from advisor.ui.panels.parts import SIGNS, VERDICTS, escape, text
 from advisor.ui.text import N_, Texts
 
 _NAMES = {
@@ -52,27 +52,31 @@ class SummaryBar:
             "does_not_fit": t("Does not fit"),
             "unknown": t("unknown"),
         }[one.verdict]
-        need = t("%(need)s of %(room)s GiB, up to %(high)s", need=_gib(one.need, lang), room=room, high=_gib(one.need_high, lang))
+        high = _gib(one.need_high, lang)
+        need = t("%(need)s of %(room)s GiB, up to %(high)s", need=_gib(one.need, lang), room=room, high=high)
         if one.gpus == 1:
             network = t("no interconnect needed")
         else:
             network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
         nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
+        below = " · ".join(filter(None, (nodes, network)))
         dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (f" · {t('ask again')}" if one.stale else "")
         stale = " advisor-old" if self.model.problem is not None else ""
         time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
         return [
             f'<div class="advisor-block{stale}"><small>{escape(job)}</small>'
-            f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> {escape(words)}</span>'
+            f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> '
+            f"{escape(words)}</span>"
             f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(need)}</span></div>',
-            self._figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {one.gpu}", " · ".join(filter(None, (nodes, network))), stale),
+            self._figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {one.gpu}", below, stale),
             self._figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
             self._figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
         ]
 
     def _figure(self, name: str, value: str, below: str, stale: str) -> str:
         return (
-            f'<div class="advisor-block{stale}"><small>{escape(name)}</small><strong class="advisor-figure">{escape(value)}</strong>'
+            f'<div class="advisor-block{stale}"><small>{escape(name)}</small>'
+            f'<strong class="advisor-figure">{escape(value)}</strong>'
             f'<span class="advisor-range">{escape(below)}</span></div>'
         )
 
@@ -93,8 +97,7 @@ class SummaryBar:
     def _worded(self, shown: str, value: Any) -> str:
         lang = self.texts.lang
         if shown == "verdict":
-            words = {"fits": N_("fits"), "tight": N_("borderline"), "does_not_fit": N_("does not fit"), "unknown": N_("unknown")}
-            return escape(self.texts.t(words[value]))
+            return escape(self.texts.t(VERDICTS[value]))
         if shown == "size":
             return escape(size(value, lang, both=False))
         if shown == "time":

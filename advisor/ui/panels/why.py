@@ -40,7 +40,8 @@ def explanation(plan: Plan, stage: str, texts: Texts) -> str:
         )
         for one in steps(plan, stage)[:MOST]
     ]
-    columns = [(t("step"), False), (t("result"), True), (t("formula"), False), (t("numbers put in"), False), (t("source"), False)]
+    words = (t("step"), t("result"), t("formula"), t("numbers put in"), t("source"))
+    columns = [(word, position == 1) for position, word in enumerate(words)]
     return table(columns, rows, t("Each line is computed from the formula beside it."), "advisor-steps")
 
 

@@ -230,7 +230,7 @@ function render({ model, el }) {
         set(button, "aria-pressed", String(button.classList.contains("mod-active")));
       }
       for (const button of root.querySelectorAll("button.jupyter-button[title]")) {
-        if (!button.innerText.trim()) set(button, "aria-label", button.title);
+        if (button.innerText.trim().length < 2) set(button, "aria-label", button.title);
       }
     }
     links();

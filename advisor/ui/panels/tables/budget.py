@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.plan import Plan
 from advisor.ui.format import date, duration, money, money_range, number, percent
-from advisor.ui.panels.parts import Markup, escape, table
+from advisor.ui.panels.parts import Markup, escape, small, table
 from advisor.ui.panels.tables.card import TableCard
 from advisor.ui.text import N_, Texts
 from advisor.units import Q, unit
@@ -70,7 +70,7 @@ def offers(plan: Plan, texts: Texts) -> str:
     found = [one for one in plan.budget.alternatives if one.qualifies][:MOST_OFFERS]
     rows = [
         (
-            Markup(f"{escape(one.provider)}<br><small>{escape(one.region)} · {escape(one.instance)}</small>"),
+            small(one.provider, f"{one.region} · {one.instance}"),
             f"{number(one.gpus, lang)} × {one.gpu}",
             t(MODES[one.mode]),
             money(one.cost, lang),

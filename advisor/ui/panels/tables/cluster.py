@@ -65,7 +65,8 @@ def links(plan: Plan, texts: Texts) -> str:
         rows += [
             (t("switches"), f"{network.leaves} + {network.spines}" + (f" + {network.cores}" if network.cores else "")),
             (t("switch"), network.switch),
-            (t("cables, optics"), f"{number(network.node_cables + network.switch_cables, lang)}, {number(network.optics, lang)}"),
+            (t("cables"), number(network.node_cables + network.switch_cables, lang)),
+            (t("optics"), number(network.optics, lang)),
             (t("price of the network"), money_range(network.price_low, network.price_high, lang)),
         ]
     return table([(t("quantity"), False), (t("value"), True)], [row for row in rows if row[1]])
@@ -75,10 +76,7 @@ def _rate(value: Any, texts: Texts) -> str:
     if value is None:
         return ""
     lang = texts.lang
-    bits = 8 * value.magnitude if "GB" in f"{value.units:~}" else None
-    shown = quantity(value.to("GB / s / GPU" if "gpu" in f"{value.units}".lower() else "GB / s / node"), lang)
-    del bits
-    return shown
+    return quantity(value, lang, "GB / s / GPU" if "gpu" in f"{value.units}".lower() else "GB / s / node")
 
 
 def _needed(good: Any, limit: Any, texts: Texts) -> str:

@@ -48,8 +48,8 @@ def terms(plan: Plan, texts: Texts) -> str:
     if memory.capacity is not None:
         rows.append(line(t("the card has"), memory.capacity))
     columns = [(t("term, at the peak"), False), ("GiB", True), ("GB", True), (t("of the card"), True)]
-    phase = t("The peak is %(phase)s.", phase=t(PHASES[memory.peak_phase]) if memory.peak_phase in PHASES else memory.peak_phase)
-    return table(columns, rows, phase)
+    phase = t(PHASES[memory.peak_phase]) if memory.peak_phase in PHASES else memory.peak_phase
+    return table(columns, rows, t("The peak comes %(phase)s.", phase=phase))
 
 
 def _range(memory: object, name: str, lang: str) -> str:
@@ -61,7 +61,7 @@ def ladder(plan: Plan, texts: Texts) -> str:
     t, lang = texts.t, texts.lang
     rungs = plan.memory.escalation
     if not rungs:
-        return f'<p class="advisor-sub">{escape(t("It fits as it is: nothing has to change."))}</p>'
+        return ""
     rows = [
         (
             Markup(f"{escape(texts.pick(one.text))}{_quality(one, texts)}"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.plan import Plan
 from advisor.ui.format import currency_of, duration, money, number, percent, size
-from advisor.ui.panels.parts import Markup, escape, table
+from advisor.ui.panels.parts import Markup, escape, small, table
 from advisor.ui.panels.tables.card import TableCard
 from advisor.ui.text import N_, Texts
 from advisor.units import Q, unit
@@ -40,7 +40,7 @@ def tiers(plan: Plan, texts: Texts) -> str:
     t, lang = texts.t, texts.lang
     rows = [
         (
-            Markup(f"{escape(word(ROLES, one.role, texts))}<br><small>{escape(word(CLASSES, one.storage_class, texts))}</small>"),
+            small(word(ROLES, one.role, texts), word(CLASSES, one.storage_class, texts)),
             one.product,
             size(one.capacity, lang),
             _rate(one.read_offered, lang),
