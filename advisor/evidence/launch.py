@@ -1,7 +1,7 @@
 """Launch logs: how many ranks started where, over which network NCCL talks, and which collective timed out.
 
-Reads what torchrun, the DeepSpeed and Accelerate launchers, Lightning, Megatron and Slurm print, NCCL's INFO lines, the watchdog
-of PyTorch's ProcessGroupNCCL, and the launcher's report of failed ranks.
+Reads what torchrun, the DeepSpeed and Accelerate launchers, Lightning, Megatron and Slurm print, NCCL's INFO lines, the
+watchdog of PyTorch's ProcessGroupNCCL, and the launcher's report of failed ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ SIGNS = re.compile(
     r"|ChildFailedError|elastic\.multiprocessing"
     r"|Initializing distributed: GLOBAL_RANK|All distributed processes registered|Distributed environment: |using world size:"
     r"|waiting for clients\. |client socket has timed out after|\*{5} Running training \*{5}|Heartbeat monitor timed out"
-    r"|exits with return code = |Setting OMP_NUM_THREADS environment variable for each process|torch\.distributed\.run\b"
+    r"|exits with return code = |\[runner\.py:|--world_info\b"
+    r"|Setting OMP_NUM_THREADS environment variable for each process|torch\.distributed\.run\b"
 )
 COMMAND = re.compile(r"\b(?:torchrun|deepspeed|accelerate launch|torch\.distributed\.(?:run|launch)|mpirun|srun)\b")
 ENVIRONMENT = re.compile(

@@ -109,3 +109,51 @@ def unusable(name: str, value: Any, allowed_en: str, allowed_zh: str) -> Problem
         f"{name} is {shown}, but must be {allowed_en}; it was not taken.",
         f"{name} 的值是 {shown}，应为{allowed_zh}；未采用。",
     )
+
+
+class Settings:
+    """Reads keys of one mapping, remembering values that cannot be what they should."""
+
+    def __init__(self, data: dict[str, Any], problems: list[Problem]) -> None:
+        self.data = data
+        self.problems = problems
+
+    def any(self, keys: tuple[str, ...]) -> tuple[str, Any]:
+        """The first of the keys that is given, and its value."""
+        return next(((key, self.data[key]) for key in keys if self.data.get(key) is not None), (keys[0], None))
+
+    def whole(self, *keys: str, minimum: int = 0) -> Any:
+        """A whole number of at least `minimum` (or "auto")."""
+        key, given = self.any(keys)
+        value = as_integer(given)
+        interpolated = isinstance(given, str) and given.startswith("${")
+        if given is not None and (value is None or (isinstance(value, int) and value < minimum)):
+            if not interpolated:
+                name = f"a whole number of at least {minimum}"
+                self.problems.append(unusable(key, given, name, f"不小于 {minimum} 的整数"))
+            return None
+        return value
+
+    def number(self, *keys: str) -> Any:
+        """A number, also where YAML took it for a text (1e-5)."""
+        return as_number(self.any(keys)[1])
+
+    def switch(self, *keys: str) -> bool | None:
+        """True or false."""
+        key, given = self.any(keys)
+        value = as_switch(given)
+        if given is not None and value is None:
+            self.problems.append(unusable(key, given, "true or false", "true 或 false"))
+        return value if isinstance(value, bool) else None
+
+    def word(self, *keys: str) -> str | None:
+        """A text; a number is shown as it is written."""
+        value = self.any(keys)[1]
+        return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else as_word(value)
+
+    def names(self, *keys: str) -> Any:
+        """A text or a list of texts."""
+        value = self.any(keys)[1]
+        if isinstance(value, list):
+            return [str(one) for one in value[:200] if isinstance(one, (str, int))]
+        return as_word(value)
