@@ -77,6 +77,12 @@ def segments(
     return named(name).mark_bar(size=size, yOffset=DOWN).encode(x=x, x2="end:Q", y=rows_y(), color=colour, tooltip=tooltip)
 
 
+def capacity_ticks(name: str, field: str = "capacity") -> alt.Chart:
+    """A thick stroke across each row's bar: what there is, or what is required."""
+    mark = named(name).mark_tick(yOffset=DOWN, size=BAR + 10, thickness=2.5, color=theme.colour("here"), orient="vertical")
+    return mark.encode(x=alt.X(f"{field}:Q"), y=rows_y())
+
+
 def whiskers(name: str, tooltip: list[alt.Tooltip], down: int = DOWN, x: alt.X | None = None) -> list[alt.Chart]:
     """The interval from `low` to `high` across a bar, with an end at each side."""
     at = x if x is not None else alt.X("low:Q")
@@ -131,10 +137,10 @@ def titles(name: str = "titles", x: bool = True, y: bool = True, down: int = 38)
 
 
 def here(name: str, x: str, y: str, field: str = "label", up: int = 14) -> list[alt.Chart]:
-    """The plan's own point, with its words beside it (each row says how they are aligned: left, center or right)."""
+    """The plan's own point, with its words beside it: each row says how they are aligned (left, center or right) and if `below`."""
     ink = theme.colour("here")
     point = named(name).mark_point(shape="diamond", size=130, filled=True, color=ink, opacity=1)
-    words = named(name).mark_text(align={"expr": "datum.align"}, dy=-up, fontWeight=600, color=ink)
+    words = named(name).mark_text(align={"expr": "datum.align"}, dy={"expr": f"datum.below ? {up + 6} : {-up}"}, fontWeight=600)
     place = {"x": alt.X(f"{x}:Q"), "y": alt.Y(f"{y}:Q")}
     return [point.encode(**place), words.encode(**place, text=f"{field}:N")]
 
@@ -154,7 +160,7 @@ def layer(*charts: Any, height: Any) -> alt.LayerChart:
     flat: list[Any] = []
     for chart in charts:
         flat.extend(chart if isinstance(chart, list) else [chart])
-    return alt.layer(*flat).properties(height=height)
+    return alt.layer(*flat).properties(height=height).resolve_scale(color="independent")
 
 
 def stepped(step: int = STEP) -> alt.Step:

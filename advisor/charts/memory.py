@@ -29,9 +29,9 @@ TERM = {
     "runtime": {"en": "runtime (CUDA)", "zh": "运行时（CUDA）"},
 }
 PHASE = {
-    "loss": ("computing the loss", "计算损失"),
-    "backward": ("backward pass", "反向传播"),
-    "optimizer_step": ("optimizer step", "优化器更新"),
+    "loss": ("while the loss is computed", "计算损失"),
+    "backward": ("in the backward pass", "反向传播"),
+    "optimizer_step": ("in the optimizer step", "优化器更新"),
 }
 PER_GPU = ("GiB per GPU", "每卡显存，GiB")
 VALUE = ("memory", "显存")
@@ -80,15 +80,10 @@ def build_cards(lang: str) -> Any:
         )
         .encode(x=marks.quantity_x("zero", t(PER_GPU, lang)), x2="capacity:Q", y=marks.rows_y(), tooltip=_range_tips(lang))
     )
-    edge = (
-        marks.named("cards")
-        .mark_tick(yOffset=marks.DOWN, size=marks.BAR + 10, thickness=2.5, color=theme.colour("here"), orient="vertical")
-        .encode(x="capacity:Q", y=marks.rows_y())
-    )
     return marks.layer(
         room,
         marks.segments("bars", list(TERMS), _labels(lang), alt.X("start:Q"), _stack_tips(lang, ("card", "GPU 卡"))),
-        edge,
+        marks.capacity_ticks("cards"),
         marks.whiskers("cards", _range_tips(lang), down=marks.DOWN),
         marks.headings("cards", bold="own"),
         marks.right_words("cards", "answer", verdict=True),
@@ -138,7 +133,7 @@ def cards_sentence(plan: Any, lang: str) -> str:
         rest = f" It also fits {', '.join(others)}." if others else " None of the other cards shown holds it."
         return (
             f"{gib(total)} of {number(room)} GiB on {name} ({number(low)} to {number(high)}): "
-            f"{t(VERDICT_NAME[memory.verdict], lang)}. The peak comes in the {phase}; largest term: {TERM[largest][lang]}, "
+            f"{t(VERDICT_NAME[memory.verdict], lang)}. The peak comes {phase}; largest term: {TERM[largest][lang]}, "
             f"{gib(terms[largest])}.{rest}"
         )
     rest = f"同样放得下的卡：{'、'.join(others)}。" if others else "图中其他卡都放不下。"
@@ -220,7 +215,14 @@ def _around_rows(plan: Any, lang: str, which: str) -> Rows:
     label = f"{card(plan.cluster.gpu)}: {number(room)} GiB"
     value = float(total[at])
     mine = f"{t(HERE, lang)}: {number(value)}"
-    here = {"x": own, "total": value, "label": mine, "align": marks.align_of(own, first if log else 0, last, log)}
+    top = max(float(high[keep].max()), room)
+    here = {
+        "x": own,
+        "total": value,
+        "label": mine,
+        "align": marks.align_of(own, first if log else 0, last, log),
+        "below": 0 < room - value < 0.22 * top,  # else its words would lie on the card's line
+    }
     return {"curve": curve, "room": [{"capacity": room, "label": label}], "limit": rows, "here": [here]}
 
 
@@ -327,7 +329,7 @@ def build_ladder(lang: str) -> Any:
     room = marks.named("rungs").mark_tick(yOffset=marks.DOWN, size=marks.BAR + 10, thickness=2.5, color=warn, orient="vertical")
     return marks.layer(
         bars,
-        room.encode(x="capacity:Q", y=marks.rows_y()),
+        marks.capacity_ticks("rungs"),
         marks.whiskers("rungs", tooltip),
         marks.headings("rungs", "shown"),
         marks.right_words("rungs", "answer", up=-24, verdict=True),
@@ -429,7 +431,7 @@ def has_instants(plan: Any) -> bool:
 
 
 def build_instants(lang: str) -> Any:
-    things = ["weights", "optimizer_states", "buffers", "activations"]
+    things = ["weights", "optimizer_states", "buffers", "other"]
     labels = _instant_labels(lang)
     return marks.layer(
         marks.segments(
@@ -446,7 +448,7 @@ def _instant_labels(lang: str) -> dict[str, str]:
         "weights": TERM["weights"][lang],
         "optimizer_states": TERM["optimizer_states"][lang],
         "buffers": t(("fixed buckets", "固定通信桶"), lang),
-        "activations": t(("moving part", "随时刻变化的部分"), lang),
+        "other": t(("what comes and goes", "随时刻变化的部分"), lang),
     }
 
 
@@ -460,7 +462,7 @@ def instants_rows(plan: Any, lang: str) -> Rows:
     moving = {name: max(_gib(inputs[one]) for one in found) for name, found in INSTANTS.items()}
     peak = max(moving, key=moving.__getitem__)
     for row, (name, value) in enumerate(moving.items()):
-        parts = {thing: _gib(inputs[key]) for thing, key in fixed.items()} | {"activations": value}
+        parts = {thing: _gib(inputs[key]) for thing, key in fixed.items()} | {"other": value}
         total, start = sum(parts.values()), 0.0
         what = t(PHASE[name], lang)
         for thing, part in parts.items():
@@ -491,7 +493,7 @@ def instants_sentence(plan: Any, lang: str) -> str:
     allocated = gib(plan.memory.allocated.m_as(GIB))
     return t(
         (
-            f"Most is allocated in the {phase}: {allocated}, before the allocator's cache and the runtime.",
+            f"Most is allocated {phase}: {allocated}, before the allocator's cache and the runtime.",
             f"分配量在{phase}时最大：{allocated}（不含分配器缓存与运行时）。",
         ),
         lang,
@@ -540,13 +542,12 @@ def _trained(plan: Any) -> dict[str, float]:
 
 
 def build_serving(lang: str) -> Any:
-    room = marks.named("room").mark_rule(color=theme.colour("here"), strokeWidth=2, strokeDash=[6, 4]).encode(x="capacity:Q")
     labels = {name: text[lang] for name, text in SERVING.items()}
     return marks.layer(
         marks.segments(
             "bars", list(SERVING), labels, marks.quantity_x("start", t(PER_GPU, lang)), _stack_tips(lang, ("use", "用途"))
         ),
-        room,
+        marks.capacity_ticks("uses"),
         marks.headings("uses", bold="own"),
         marks.right_words("uses", "answer"),
         height=marks.stepped(),
@@ -555,7 +556,7 @@ def build_serving(lang: str) -> Any:
 
 def serving_rows(plan: Any, lang: str) -> Rows:
     labels = {name: text[lang] for name, text in SERVING.items()}
-    cards = plan.cluster.gpus
+    cards, capacity = plan.cluster.gpus, plan.memory.capacity.m_as(GIB)
     training = t(
         (f"Training, one of {cards} cards" if cards > 1 else "Training", f"训练（{cards} 卡之一）" if cards > 1 else "训练"),
         lang,
@@ -587,8 +588,8 @@ def serving_rows(plan: Any, lang: str) -> Rows:
                     }
                 )
                 start += value
-        rows.append({"row": row, "heading": name, "own": row == 0, "answer": f"{number(total)} GiB"})
-    return {"bars": bars, "uses": rows, "room": [{"capacity": plan.memory.capacity.m_as(GIB)}]}
+        rows.append({"row": row, "heading": name, "own": row == 0, "answer": f"{number(total)} GiB", "capacity": capacity})
+    return {"bars": bars, "uses": rows}
 
 
 def serving_sentence(plan: Any, lang: str) -> str:
@@ -669,8 +670,8 @@ CHARTS = (
         "serving",
         "Training beside serving",
         "训练与推理对比",
-        "What one GPU holds. Dashed: capacity of the planned card",
-        "单卡显存占用。虚线为所选卡的显存容量",
+        "What one GPU holds. Thick tick: capacity of the planned card",
+        "单卡显存占用。粗线为所选卡的显存容量",
         build=build_serving,
         rows=serving_rows,
         sentence=serving_sentence,

@@ -54,7 +54,13 @@ def nearby_cards(plan: Any) -> tuple[catalog.GPU, ...]:
     """The plan's card first, then up to five usual ones around the size that is needed, the smaller first."""
     chosen = catalog.gpu(plan.cluster.gpu)
     need = plan.memory.high.m_as(GIB)
-    others = [card for card in _usual() if card.name != chosen.name]
+    others: list[catalog.GPU] = []
+    for card in _usual():
+        if card.vendor == "Huawei" and plan.budget.currency != "CNY":
+            continue
+        near = (chosen, *others[-1:])
+        if all(abs(card.capacity / one.capacity - 1).m_as("") > 0.02 for one in near):
+            others.append(card)
     sizes = {card.name: card.capacity.m_as(GIB) for card in others}
     small = [card for card in others if sizes[card.name] < need][-2:]
     enough = [card for card in others if sizes[card.name] >= need][: 5 - len(small)]
@@ -194,15 +200,16 @@ def search_around(plan: Any) -> SearchResult:
 
 @once_a_plan
 def candidates(plan: Any) -> dict[str, np.ndarray | list[str] | str]:
-    """`search_around` for the plan's tokens and prices, as columns: gpu, count, hours, cost (infinite without a price) and share
-    of the step spent waiting; its currency."""
+    """`search_around` for the plan's tokens and prices, as columns, and its currency.
+
+    Columns: gpu, count, hours, gpu_hours, cost (infinite without a price), mfu, share of the step spent waiting.
+    """
     result = search_around(plan)
     currency = plan.budget.currency
     price = prices(plan)
     names = np.array(result.cards.names)[result.card] if len(result) else np.array([], dtype=str)
     each = np.array([price.get(name, np.inf) for name in names])
-    tokens = plan.scenario["tokens"]["value"]
-    total = _tokens(tokens) * float(plan.scenario["epochs"]["value"])
+    total = (plan.cluster.tokens_per_second * plan.cluster.training_time).m_as("token")
     hours = result.columns["training_time"].m_as("h") * total
     return {
         "gpu": names,
@@ -214,12 +221,6 @@ def candidates(plan: Any) -> dict[str, np.ndarray | list[str] | str]:
         "mfu": result.columns["mfu"].m_as(""),
         "currency": currency,
     }
-
-
-def _tokens(value: Any) -> float:
-    if isinstance(value, Quantity):
-        return float(value.m_as("token"))
-    return float(Q(value["value"], value["unit"]).m_as("token"))
 
 
 @once_a_plan
