@@ -15,8 +15,8 @@ from advisor.memory import MemoryEstimate, estimate_memory
 from advisor.memory.interval import HIGH_QUANTILE, LOW_QUANTILE, Residual, bounds, kind_of
 from advisor.units import Fraction, Record, Signed, unit
 
-#: Sources whose runs set the runtime and allocator constants; they are calibration and never counted as validation.
-CALIBRATION = ("QwenLM/Qwen", "huggingface/peft", "pytorch/torchtitan", "meta-llama/llama-cookbook")
+#: Sources whose runs set a constant of the stage (allocator, runtime, loss kernels); they are calibration and never counted as validation.
+CALIBRATION = ("qwenlm-qwen", "huggingface-peft", "pytorch-torchtitan", "pytorch-torchtune", "meta-llama-llama-cookbook")
 
 
 @dataclass(frozen=True)

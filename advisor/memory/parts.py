@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from advisor import catalog
 from advisor.architecture import Architecture, Matrix
-from advisor.memory.layers import LayerTerms, activation_table, adapted, kernels_of, layer_terms, recipe_of
+from advisor.memory.kept import LayerTerms, activation_table
+from advisor.memory.layers import adapted, kernels_of, layer_terms, recipe_of
 from advisor.training import Training
 from advisor.units import Bytes, BytesPerParameter, BytesPerToken, Parameters, Q, Quantity, Record, unit
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from advisor import catalog
-from advisor.memory.layers import Kept
+from advisor.memory.kept import Kept
 from advisor.memory.parts import Parts, parts_of, width_of
 from advisor.memory.records import MemoryInputs
 from advisor.trail import Trail
