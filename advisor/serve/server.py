@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from voila.execute import VoilaExecutor
 from voila.tornado.handler import TornadoVoilaHandler
 
 from advisor.serve.handlers import BundleHandler, Headers, MissingHandler, PageHandler, Places
+from advisor.serve.nursery import OPTIONS, Nursery
 from advisor.ui.bundle import bundle, file_name
 
 #: Front-end extensions a page loads. Others that happen to be installed would be loaded too, and some break it.
@@ -34,18 +36,13 @@ IDLE = 600
 class Kernels(KernelSpecManager):
     """One kernel: this Python. The "python3" that another program put into the user's folder may lack this package."""
 
+    #: What starts a session; an ordinary kernel where there is no nursery.
+    argv: tuple[str, ...] = (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
+
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The same for every name a notebook carries."""
         return KernelSpec(
-            argv=[
-                sys.executable,
-                "-m",
-                "ipykernel_launcher",
-                "-f",
-                "{connection_file}",
-                "--HistoryManager.enabled=False",
-                "--IPKernelApp.log_level=40",
-            ],
+            argv=[*self.argv, *OPTIONS],
             env={"PYDEVD_DISABLE_FILE_VALIDATION": "1"},
             display_name="Python",
             language="python",
@@ -126,6 +123,9 @@ class AdvisorVoila(Voila):
         self.places = Places(self.max_sessions)
         self.connection_dir_root = tempfile.gettempdir()
         found = super().init_settings()
+        self.nursery = Nursery() if hasattr(os, "fork") else None
+        if self.nursery:
+            self.kernel_spec_manager.argv = tuple(self.nursery.argv)
         self.kernel_manager.connection_dir = self.connection_dir
         found.update(
             transforms=[Headers, tornado.web.GZipContentEncoding],
@@ -162,6 +162,14 @@ class AdvisorVoila(Voila):
 
         self.voila_configuration.page_config_hook = page_config
         threading.Thread(target=bundle, daemon=True).start()
+
+    def stop(self) -> None:
+        """End everything that was started."""
+        try:
+            super().stop()
+        finally:
+            if self.nursery:
+                self.nursery.close()
 
     @property
     def link(self) -> str:

@@ -21,6 +21,8 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from advisor.serve.nursery import NAME
+
 HERE = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
@@ -63,7 +65,7 @@ class Server:
         found = []
         for child in children:
             with contextlib.suppress(psutil.Error):
-                if "ipykernel_launcher" in child.cmdline():
+                if child.name() == NAME or "ipykernel_launcher" in child.cmdline():
                     found.append(child)
         return found
 
