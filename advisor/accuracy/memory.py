@@ -15,7 +15,7 @@ from advisor.memory import MemoryEstimate, estimate_memory
 from advisor.memory.interval import HIGH_QUANTILE, LOW_QUANTILE, Residual, bounds, kind_of
 from advisor.units import Fraction, Record, Signed, unit
 
-#: Sources whose runs set a constant of the stage (allocator, runtime, loss kernels); they are calibration and never counted as validation.
+#: Sources whose runs set a constant of the stage (allocator, runtime, loss kernels): calibration, never counted as validation.
 CALIBRATION = ("qwenlm-qwen", "huggingface-peft", "pytorch-torchtitan", "pytorch-torchtune", "meta-llama-llama-cookbook")
 
 

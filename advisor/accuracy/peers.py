@@ -10,9 +10,14 @@ import numpy as np
 from advisor.accuracy.memory import Judged, judge
 from advisor.units import Fraction, Quantity, Record, unit
 
-#: LLaMA-Factory's README table restated: GB per billion parameters by method and bits (full, frozen or LoRA, QLoRA).
-LLAMA_FACTORY = {"full": 18.0, "lora": 2.0, "dora": 2.0, "qlora": 0.6}
-LLAMA_FACTORY_PURE = 8.0
+#: LLaMA-Factory's README table (Apache-2.0): GB of one run by method, for models of SIZES billion parameters.
+SIZES = (0, 7, 14, 30, 70, 700)
+LLAMA_FACTORY = {
+    "full": (0, 120, 240, 600, 1200, 12000),
+    "pure": (0, 60, 120, 300, 600, 6000),
+    "lora": (0, 16, 32, 64, 160, 1600),
+    "qlora": (0, 6, 12, 24, 48, 480),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +49,11 @@ def _twice_the_weights(one: Judged) -> float:
 
 def _llama_factory(one: Judged) -> float:
     training = one.run.inputs.training
-    each = LLAMA_FACTORY[training.method]
+    row = {"dora": "lora"}.get(training.method, training.method)
     if training.method == "full" and training.precision == "bf16_pure":
-        each = LLAMA_FACTORY_PURE
-    return float(_parameters(one).m_as("parameter")) * each / _cards(one)
+        row = "pure"
+    billions = float(_parameters(one).m_as("parameter")) / 1e9
+    return float(np.interp(billions, SIZES, LLAMA_FACTORY[row])) * 1e9 / _cards(one)
 
 
 RULES: dict[str, Callable[[Judged], float]] = {

@@ -78,8 +78,10 @@ def _words(row: dict[str, str]) -> str:
     pool = f"{row['runs_pooled']} runs of {row['sources_pooled']} sources in all"
     if not own:
         return f"80 % interval from {pool}; none of them is of this kind ({kind}), so it is wide."
-    plural = "s" if sources > 1 else ""
-    return f"80 % interval from {own} measured runs of this kind ({kind}, {sources} source{plural}), pooled with {pool}."
+    runs, origins = (
+        f"{count} {word}{'' if count == 1 else 's'}" for count, word in ((own, "measured run"), (sources, "source"))
+    )
+    return f"80 % interval from {runs} of this kind ({kind}, {origins}), pooled with {pool}."
 
 
 def interval_of(training: Training, layout: Layout | None = None) -> tuple[float, float, str]:
