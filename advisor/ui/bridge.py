@@ -3,7 +3,7 @@
 It lives in the page's address (so a link, a reload, the back button and another browser find it), in the browser's storage (so
 a new tab, a JupyterLab notebook and the next stage find it), in named plans, and in the undo history of the tab. The keeper
 also tells when the calculation behind the page has ended, shows that work is going on, names controls for assistive technology
-and sets the page's language.
+and sets the page's language; a reader's first page is in their browser's language, later ones in the one they chose.
 
     keeper = PlanKeeper(texts, restore=form.apply)   # displayed once a page, anywhere; it draws nothing of itself
     keeper.offer(scenario.given)                     # after each change of the reader's: address, storage, links, undo
@@ -56,7 +56,7 @@ class PlanKeeper(anywidget.AnyWidget):
     history = traitlets.List().tag(sync=True)  # both: tokens, oldest first
     position = traitlets.Int(0).tag(sync=True)  # both: which of them is now
     named = traitlets.Dict().tag(sync=True)  # both: name -> token
-    offered = traitlets.Dict().tag(sync=True)  # page -> kernel: token, history, position, named; all of them at load
+    offered = traitlets.Dict().tag(sync=True)  # page -> kernel: token, history, position, named, lang; all at load
     ready = traitlets.Bool(False).tag(sync=True)  # page -> kernel: the page has spoken
     lang = traitlets.Unicode("").tag(sync=True)
     labels = traitlets.Dict().tag(sync=True)

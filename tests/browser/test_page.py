@@ -220,3 +220,15 @@ def test_a_page_sends_little(server, visitor):
     ready(page)
     assert sum(sizes) < 2_000_000
     assert json.loads(page.evaluate("localStorage.getItem('advisor.plan')") or '""') == ""
+
+
+def test_a_reader_is_met_in_their_language_and_keeps_the_one_they_chose(server, browser):
+    visitor = new_visitor(browser, locale="zh-CN")
+    page = visitor.open(server.url + PAGE)
+    page.wait_for_function("() => document.documentElement.lang === 'zh-CN' && document.querySelector('nav[aria-label=步骤]')")
+    page.evaluate("localStorage.setItem('advisor.lang', JSON.stringify('en'))")
+    page.reload()
+    page.wait_for_function("() => document.documentElement.lang === 'en' && document.querySelector('nav[aria-label=Stages]')")
+    page.close(run_before_unload=True)
+    visitor.context.close()
+    assert visitor.unexpected() == []

@@ -134,6 +134,16 @@ def test_history_of_the_tab_comes_back(keeper):
     assert (keeper.given, keeper.can_undo, keeper.can_redo) == ({"batch": 2}, True, True)
 
 
+def test_the_page_says_its_language(keeper):
+    offer(keeper, lang="zh")
+    assert (keeper.texts.lang, keeper.lang) == ("zh", "zh-CN")
+    for odd in (7, None, ["zh"], {}, ""):
+        offer(keeper, lang=odd)
+        assert keeper.texts.lang == "zh"
+    offer(keeper, lang="fr-FR")
+    assert keeper.texts.lang == "en"
+
+
 def test_work_is_announced_in_the_language(keeper):
     with pytest.raises(ZeroDivisionError), keeper.busy("Reload"):
         assert keeper.busy_text == "Reload"
