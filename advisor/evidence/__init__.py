@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from advisor.evidence import text as _text
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 
-__all__ = ["EvidenceError", "Problem", "Reader", "Reading", "Report", "read"]
+if TYPE_CHECKING:
+    from advisor.evidence.importing import Imported
+
+__all__ = ["EvidenceError", "Problem", "Reader", "Reading", "Report", "read", "to_scenario"]
 
 
 def readers() -> tuple[Reader, ...]:
@@ -39,3 +44,10 @@ def read(source: str | Path | bytes) -> Report:
         raise refusal
     kinds = ", ".join(sorted({reader.kind for reader in readers()}))
     raise EvidenceError(f"{content.name} is none of the kinds that can be read ({kinds}).")
+
+
+def to_scenario(reports: Report | Sequence[Report]) -> Imported:
+    """Scenario keys from readings of config.json, DeepSpeed, Accelerate and training files: taken, defaulted, ignored."""
+    from advisor.evidence.importing import to_scenario as run
+
+    return run(reports)
