@@ -51,7 +51,9 @@ class Stage:
         self.zero = layout.zero_stage
         self.shards = layout.sharding_size
         self.many = number(self.shards > 1)
-        self.expert_shards = maximum(self.shards / layout.expert_parallel_size, 1.0)
+        # Experts are spread over data and context ranks: no further than there are, or t's share would be taken twice.
+        self.expert = minimum(layout.expert_parallel_size, self.shards)
+        self.expert_shards = self.shards / self.expert
         self.offloaded = 1 - is_word(layout.offload, "none")
         self.parameters_offloaded = is_word(layout.offload, "optimizer_and_parameters")
         self.fully_sharded = self.training.framework in FULLY_SHARDED
@@ -69,7 +71,7 @@ class Stage:
 
     def weights(self) -> Quantity:
         """Stored weights, sharded or offloaded as the layout says."""
-        p, layout = self.parts, self.layout
+        p = self.parts
         # FSDP's "shard gradients and optimizer" also keeps its fp32 parameters sharded between steps.
         shards, expert_shards = self._divided(2 if self.fully_sharded else 3)
         return self.trail.step(
@@ -86,7 +88,7 @@ class Stage:
             has_head=self.head,
             shards=shards,
             expert_shards=expert_shards,
-            expert_parallel_size=layout.expert_parallel_size,
+            expert_parallel_size=self.expert,
             tensor_parallel_size=self.tensor,
             resident=1 - self.parameters_offloaded,
             per_gpu=PER_GPU,
@@ -97,7 +99,7 @@ class Stage:
         p = self.parts
         shards, expert_shards = self._divided(from_stage)
         dense = p.layer_trained * self.share + p.embedding_trained * self.copies_of_embedding + p.head_trained * self.head
-        experts = p.expert_trained * (self.share / self.layout.expert_parallel_size / expert_shards)
+        experts = p.expert_trained * (self.share / self.expert / expert_shards)
         return (dense / shards + experts) / self.tensor * PER_GPU
 
     def states(self) -> tuple[Quantity, Quantity, Quantity]:
@@ -191,8 +193,8 @@ class Stage:
         dequantized = p.largest_linear * per_tensor
         if self.fully_sharded:
             root = (p.gathered_embedding * self.copies_of_embedding + p.gathered_head * self.head) * per_tensor
-            layer = p.largest_layer / layout.expert_parallel_size * per_tensor
-            stage = p.gathered_layers * self.share / layout.expert_parallel_size * per_tensor
+            layer = p.largest_layer / self.expert * per_tensor
+            stage = p.gathered_layers * self.share / self.expert * per_tensor
             live = number(both(self.many > 0, self.zero >= 2))
             # Under a pipeline schedule weights stay gathered and gradients unreduced until the last micro-batch.
             staged = number(layout.pipeline_parallel_size > 1)
@@ -235,4 +237,4 @@ class Stage:
         p = self.parts
         if not p.expert_copies.magnitude:
             return ZERO
-        return p.expert_copies * self.share * PER_GPU / self.tensor / self.layout.expert_parallel_size
+        return p.expert_copies * self.share * PER_GPU / self.tensor / self.expert

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.architecture import Architecture
+from advisor.architecture import Architecture, find_architecture
 from advisor.memory import MemoryInputs, estimate_memory
 from advisor.training import Layout
 from advisor.units import Quantity
@@ -73,8 +73,6 @@ def test_zero_2_never_lowers_what_the_weights_take(llama: Architecture) -> None:
 
 def test_experts_are_divided_once(llama: Architecture) -> None:
     """e ranks hold the experts of a mixture once; dense parts stay whole on each."""
-    from advisor.architecture import find_architecture
-
     model = find_architecture("Mixtral 8x7B")
     recipe = training(precision="bf16_mixed", framework="megatron")
     whole = estimate(model, recipe, data_parallel_size=8).weights
@@ -85,6 +83,15 @@ def test_experts_are_divided_once(llama: Architecture) -> None:
     states = estimate(model, recipe, **sharded).optimizer_states.m_as("B / GPU")
     with_experts = estimate(model, recipe, expert_parallel_size=8, **sharded).optimizer_states.m_as("B / GPU")
     assert with_experts == pytest.approx(states)
+
+
+def test_experts_are_spread_no_further_than_the_ranks() -> None:
+    """Eight GPUs as t = 4, p = 2 hold a mixture's experts once, whatever expert parallelism is asked for."""
+    model = find_architecture("Qwen3 30B-A3B")
+    recipe = training(precision="bf16_mixed", framework="megatron")
+    layout = {"tensor_parallel_size": 4, "pipeline_parallel_size": 2}
+    plain = estimate(model, recipe, **layout).weights
+    assert estimate(model, recipe, expert_parallel_size=4, **layout).weights == plain
 
 
 def test_recomputation_and_fused_loss_never_add(llama: Architecture) -> None:
