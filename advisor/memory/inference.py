@@ -116,6 +116,5 @@ def cache_per_token(architecture: Architecture, key_value: str = "bf16") -> tupl
 
 
 def _mixer_state(architecture: Architecture) -> Quantity:
-    """State of recurrent layers, one fp32 matrix of head size a head: small beside any cache, and constant."""
-    size = 4 * architecture.mixer_layers * architecture.hidden_size * max(architecture.head_dim, 16)
-    return Q(float(size), unit("B"))
+    """State of the recurrent layers of one sequence, kept in fp32: it does not grow with the context."""
+    return Q(4.0 * architecture.mixer_layers * architecture.mixer_state_size, unit("B"))

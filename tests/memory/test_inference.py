@@ -51,3 +51,12 @@ def test_four_bits_take_a_quarter_of_the_linears(llama: Architecture) -> None:
     """Embedding and head stay 16-bit: 2.1 GB, and 6.98e9 linear parameters at half a byte and their scales."""
     weights = estimate_inference(llama, weights="int4").weights
     assert weights.m_as("GB / GPU") == pytest.approx(2.1 + 6.98 * (0.5 + 2 / 64), rel=0.01)
+
+
+def test_recurrent_layers_keep_a_state_that_does_not_grow() -> None:
+    """Qwen3-Next: 36 of 48 layers keep a state of 524 288 fp32 numbers; only the other 12 grow with the context."""
+    model = find_architecture("Qwen3-Next 80B-A3B")
+    result = estimate_inference(model, context_length=1000)
+    growing = 12 * 2 * model.key_value_size * 2
+    assert result.key_value_per_token.m_as("B") == growing
+    assert result.key_value_cache.m_as("B / GPU") == pytest.approx(1000 * growing + 36 * 524_288 * 4)
