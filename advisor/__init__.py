@@ -9,6 +9,7 @@ plan.memory.total, plan.cluster.gpus, plan.budget.total
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 __version__ = "0.1.0"
@@ -34,3 +35,16 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_PUBLIC])
+
+
+def _in_a_notebook() -> None:
+    """Where IPython runs, a plan or an estimate shows itself as a table with its chart."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None and hasattr(shell, "display_formatter"):
+        from advisor.ui.display import register
+
+        register(shell)
+
+
+_in_a_notebook()

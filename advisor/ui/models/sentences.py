@@ -105,3 +105,9 @@ def culprit(error: Exception) -> str:
     """The key that a refusal names first, as a control's path; "model" when it names none."""
     match = re.match(r"([a-z_]+(?:\.[a-z_]+)?)\b", str(error))
     return match[1] if match else "model"
+
+
+def plain_sentence(error: Exception) -> dict[str, str]:
+    """An error of something read, in both languages: its own, or its English behind a Chinese lead."""
+    text = getattr(error, "text", None)
+    return text if isinstance(text, dict) else {"en": str(error), "zh": f"无法读取：{error}"}

@@ -11,7 +11,7 @@ import ipywidgets
 from advisor.plan import Plan
 from advisor.ui.models import PlanModel
 from advisor.ui.panels import tables
-from advisor.ui.panels.parts import box, escape, make, text, title
+from advisor.ui.panels.parts import box, escape, make, plain_layout, text, title
 from advisor.ui.panels.why import explanation
 from advisor.ui.text import N_, Texts
 from advisor.ui.vega import Chart
@@ -24,6 +24,8 @@ FILES = {
     "storage": "04_storage_layout",
     "budget": "05_budget",
 }
+#: Charts of a stage on a page that holds several.
+PART = 3
 _SIGNS = {"stop": "✕", "warning": "⚠", "info": "ⓘ"}
 
 
@@ -41,22 +43,26 @@ class ChartCard:
     def __init__(self, definition: Any, texts: Texts) -> None:
         self.definition, self.texts = definition, texts
         self.heading = text()
-        self.chart = Chart(filename=definition.name, layout=ipywidgets.Layout(width="100%"))
-        self.root = box(self.heading, self.chart, classes=("advisor-card",))
+        self.chart: Chart | None = None
+        self.root = box(self.heading, classes=("advisor-card",))
         self._lang = ""
-        self._shapes: dict[str, Any] = {}
 
-    def show(self, plan: Plan) -> bool:
+    def show(self, plan: Any) -> bool:
         """The rows and the sentence of a plan, in the present language. Returns whether there is anything to see."""
+        if not self.definition.applies(plan):
+            return False
         lang = self.texts.lang
         rows, sentence = self.definition.rows(plan, lang), self.definition.sentence(plan, lang)
         if not any(rows.values()):
             return False
-        if lang == self._lang:
+        if lang == self._lang and self.chart is not None:
             self.chart.push(rows, description=sentence)
             return True
         self._lang = lang
         self.heading.value = title(self.texts.pick(self.definition.title), self.texts.pick(self.definition.subtitle))
+        if self.chart is None:  # made when first seen
+            self.chart = Chart(filename=self.definition.name, layout=plain_layout())
+            self.root.children = (self.heading, self.chart)
         self.chart.labels = {
             "menu": self.texts.t("Save this chart"),
             "png": self.texts.t("Save as PNG"),
@@ -64,9 +70,7 @@ class ChartCard:
             "csv": self.texts.t("Save data as CSV"),
             "failed": self.texts.t("This chart could not be drawn."),
         }
-        if lang not in self._shapes:
-            self._shapes[lang] = self.definition.build(lang)
-        self.chart.show(self._shapes[lang], rows, description=sentence)
+        self.chart.show(self.definition.spec(lang), rows, description=sentence)
         return True
 
 
@@ -89,27 +93,31 @@ class TableView:
 class StagePanel:
     """The results of one stage. `root` is what to display.
 
-    heading: with the stage's name, for a page that holds several.
+    part: only what decides, with the stage's name and a link to its own page, for a page that holds several.
     """
 
-    def __init__(self, stage: str, model: PlanModel, texts: Texts, guard: Callable, heading: bool = False) -> None:
+    def __init__(self, stage: str, model: PlanModel, texts: Texts, guard: Callable, part: bool = False) -> None:
         self.stage, self.model, self.texts = stage, model, texts
-        self.charts = [ChartCard(one, texts) for one in definitions(stage)]
+        self.charts = [ChartCard(one, texts) for one in definitions(stage)[: PART if part else None]]
         self.remarks = text("", "advisor-remarks")
-        self.tables = [TableView(card, texts) for card in tables.CARDS[stage]]
+        self.tables = [TableView(card, texts) for card in tables.CARDS[stage][: 2 if part else None]]
         self.first, self.rest, self.cards = box(), *(make(ipywidgets.GridBox, "advisor-two") for _ in range(2))
         self.why = make(ipywidgets.ToggleButton, "advisor-why-head")
         texts.bind(self.why, description=N_("Why? Formulas, numbers, sources"))
         self.why.observe(guard(lambda _: self._explain()), "value")
         self.trail = text()
         children: list[Any] = []
-        if heading:
+        if part:
             words = text()
             texts.bind(words, value=self._heading)
             children.append(words)
         children.append(self.remarks)
         children += [self.first, self.rest, self.cards]
         children.append(box(self.why, self.trail, classes=("advisor-card", "advisor-trail")))
+        if part:
+            more = text()
+            texts.bind(more, value=self._more)
+            children.append(more)
         self.root = box(*children, classes=("advisor-results",))
         model.observe(guard(lambda _: self.render()), "revision")
         texts.follow(self.render)
@@ -121,6 +129,10 @@ class StagePanel:
             f'<div class="advisor-stage-head" id="{self.stage}"><i aria-hidden="true">{stage.sign}</i>'
             f'<h2>{escape(words)}</h2><p class="advisor-sub">{escape(answer)}</p></div>'
         )
+
+    def _more(self) -> str:
+        words = escape(self.texts.t("All charts and tables of this stage, and its words explained"))
+        return f'<a class="advisor-more" data-advisor-nav href="{FILES[self.stage]}.ipynb">{words} →</a>'
 
     def render(self) -> None:
         """Follow the plan."""

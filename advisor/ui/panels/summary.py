@@ -38,47 +38,8 @@ class SummaryBar:
             self.figures.value = f'<div class="advisor-block"><small>{words}</small></div>'
             return
         one = headline(self.model.plan)
-        self.figures.value = "".join(self._blocks(one))
+        self.figures.value = "".join(blocks(one, self.texts, old=self.model.problem is not None))
         self.since.value = self._since()
-
-    def _blocks(self, one: Headline) -> list[str]:
-        t, lang = self.texts.t, self.texts.lang
-        method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
-        job = f"{one.model} · {method} · {compact(one.tokens.m_as('token'), lang)} token"
-        room = _gib(one.room, lang)
-        words = {
-            "fits": t("Fits one card") if one.gpus == 1 else t("Fits %(count)s cards", count=one.gpus),
-            "tight": t("Borderline"),
-            "does_not_fit": t("Does not fit"),
-            "unknown": t("unknown"),
-        }[one.verdict]
-        high = _gib(one.need_high, lang)
-        need = t("%(need)s of %(room)s GiB, up to %(high)s", need=_gib(one.need, lang), room=room, high=high)
-        if one.gpus == 1:
-            network = t("no interconnect needed")
-        else:
-            network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
-        nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
-        below = " · ".join(filter(None, (nodes, network)))
-        dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (f" · {t('ask again')}" if one.stale else "")
-        stale = " advisor-old" if self.model.problem is not None else ""
-        time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
-        return [
-            f'<div class="advisor-block{stale}"><small>{escape(job)}</small>'
-            f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> '
-            f"{escape(words)}</span>"
-            f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(need)}</span></div>',
-            self._figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {one.gpu}", below, stale),
-            self._figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
-            self._figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
-        ]
-
-    def _figure(self, name: str, value: str, below: str, stale: str) -> str:
-        return (
-            f'<div class="advisor-block{stale}"><small>{escape(name)}</small>'
-            f'<strong class="advisor-figure">{escape(value)}</strong>'
-            f'<span class="advisor-range">{escape(below)}</span></div>'
-        )
 
     def _since(self) -> str:
         t = self.texts.t
@@ -107,3 +68,45 @@ class SummaryBar:
 
 def _gib(value: Any, lang: str) -> str:
     return "–" if value is None else number(value.m_as("GiB / GPU"), lang)
+
+
+def blocks(one: Headline, texts: Texts, old: bool = False) -> list[str]:
+    """Verdict, cards, time and cost, each a piece of HTML. old: the numbers are of the plan before a refused change."""
+    t, lang = texts.t, texts.lang
+    method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
+    job = f"{one.model} · {method} · {compact(one.tokens.m_as('token'), lang)} token"
+    room = _gib(one.room, lang)
+    words = {
+        "fits": t("Fits one card") if one.gpus == 1 else t("Fits %(count)s cards", count=one.gpus),
+        "tight": t("Borderline"),
+        "does_not_fit": t("Does not fit"),
+        "unknown": t("unknown"),
+    }[one.verdict]
+    high = _gib(one.need_high, lang)
+    need = t("%(need)s of %(room)s GiB, up to %(high)s", need=_gib(one.need, lang), room=room, high=high)
+    if one.gpus == 1:
+        network = t("no interconnect needed")
+    else:
+        network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
+    nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
+    below = " · ".join(filter(None, (nodes, network)))
+    dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (f" · {t('ask again')}" if one.stale else "")
+    stale = " advisor-old" if old else ""
+    time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
+    return [
+        f'<div class="advisor-block{stale}"><small>{escape(job)}</small>'
+        f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> '
+        f"{escape(words)}</span>"
+        f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(need)}</span></div>',
+        _figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {one.gpu}", below, stale),
+        _figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
+        _figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
+    ]
+
+
+def _figure(name: str, value: str, below: str, stale: str) -> str:
+    return (
+        f'<div class="advisor-block{stale}"><small>{escape(name)}</small>'
+        f'<strong class="advisor-figure">{escape(value)}</strong>'
+        f'<span class="advisor-range">{escape(below)}</span></div>'
+    )

@@ -50,7 +50,7 @@ def links(plan: Plan, texts: Texts) -> str:
     t, lang = texts.t, texts.lang
     link, network = plan.cluster.interconnect, plan.cluster.network
     if plan.cluster.gpus == 1:
-        return f'<p class="advisor-sub">{escape(t("One card: nothing to connect."))}</p>'
+        return ""
     rows = [
         (t("planned on"), link.fabric),
         (t("of the step spent waiting"), percent(link.communication_share, lang)),
@@ -92,7 +92,7 @@ def fabrics(plan: Plan, texts: Texts) -> str:
     t, lang = texts.t, texts.lang
     rungs = plan.cluster.interconnect.ladder
     if not rungs:
-        return f'<p class="advisor-sub">{escape(t("One card: nothing to connect."))}</p>'
+        return ""
     rows = [
         (
             one.name,

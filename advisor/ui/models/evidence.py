@@ -1,0 +1,79 @@
+"""What people hand in to be read: logs, benchmark outputs, configurations. One item each, newest first."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import traitlets
+
+from advisor import evidence
+from advisor.evidence import Report
+from advisor.quantities import QuantityError
+from advisor.ui.models.sentences import plain_sentence
+
+#: Bytes of one file or paste; a long NCCL log has a few hundred kB.
+LARGEST = 5_000_000
+MOST = 12
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing handed in: its name, and its report or the sentence that says why there is none."""
+
+    name: str
+    report: Report | None
+    problem: dict[str, str] | None
+
+
+class EvidenceModel(traitlets.HasTraits):
+    """Read what is handed in.
+
+    items: what was read, newest first. `add` reads one more.
+    """
+
+    items = traitlets.Tuple()
+
+    def add(self, name: str, content: str | bytes) -> Item:
+        """Read a paste or a file; what cannot be read becomes an item with its sentence."""
+        size = len(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+        item = self._read(str(name)[:120], content, size)
+        self.items = (item, *self.items)[:MOST]
+        return item
+
+    def _read(self, name: str, content: str | bytes, size: int) -> Item:
+        if size > LARGEST:
+            problem = QuantityError(
+                f"It has {size:,} bytes; at most {LARGEST:,} are read: hand in the part that matters.",
+                f"内容有 {size:,} 字节，最多读取 {LARGEST:,} 字节：请只提交相关的部分。",
+            )
+            return Item(name, None, problem.text)
+        data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")  # text alone might name a file
+        try:
+            return Item(name, evidence.read(data), None)
+        except ValueError as error:
+            return Item(name, None, plain_sentence(error))
+
+    def drop(self, index: int) -> None:
+        """Forget one item."""
+        self.items = tuple(one for position, one in enumerate(self.items) if position != index)
+
+
+def to_scenario(report: Report) -> dict[str, Any] | None:
+    """The scenario keys that a configuration states; None for what is no configuration."""
+    convert = getattr(evidence, "to_scenario", None)
+    if convert is not None:
+        return convert(report) or None
+    config = getattr(report.reading, "config", None)
+    return {"model": dict(config)} if report.kind == "hf_config" and config else None
+
+
+def judge(report: Report, plan: Any) -> Any:
+    """The comparison of a reading with a plan, where there is one to be made."""
+    try:
+        module = importlib.import_module("advisor.verify")
+    except ModuleNotFoundError:
+        return None
+    compare = getattr(module, "verify", None)
+    return compare(report, plan) if compare is not None else None
