@@ -77,8 +77,8 @@ _JOB = (
         example="200M tokens",
         low=1,
         help=N_(
-            "How much text one epoch reads. A token is about three quarters of an English word, or a bit less than one "
-            "Chinese character and a half. Write it as you would say it: 200M tokens, 2B, 2亿 token."
+            "How much text one epoch reads. A token is about three quarters of an English word, or about one and a "
+            "half Chinese characters. Write it as you would say it: 200M tokens, 2B, 2亿 token."
         ),
     ),
     Control(

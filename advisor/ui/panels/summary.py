@@ -53,7 +53,8 @@ class SummaryBar:
             f"{escape(t(_NAMES[name]))} {self._worded(shown, old)} → <b>{self._worded(shown, new)}</b>"
             for name, shown, old, new in found
         ]
-        return f'<p role="status"><span class="advisor-changed">{escape(t("Changed"))}</span> {" · ".join(parts)}</p>'
+        changed = escape(t("Changed"))
+        return f'<p role="status"><span class="advisor-changed">{changed}</span> {" · ".join(parts)}</p>'
 
     def _worded(self, shown: str, value: Any) -> str:
         lang = self.texts.lang
@@ -90,7 +91,7 @@ def blocks(one: Headline, texts: Texts, old: bool = False) -> list[str]:
         network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
     nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
     below = " · ".join(filter(None, (nodes, network)))
-    dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (f" · {t('ask again')}" if one.stale else "")
+    dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
     stale = " advisor-old" if old else ""
     time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
     return [

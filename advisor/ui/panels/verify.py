@@ -73,7 +73,8 @@ class VerifyPanel:
             (t("your configuration"), "config.json, DeepSpeed JSON, LLaMA-Factory YAML"),
         ]
         head = title(t("What to hand in"), t("Run these on the machines you got, and paste what they print."))
-        return f'<div class="advisor-card">{head}{table([(t("to see"), False), (t("run"), False)], rows)}</div>'
+        body = table([(t("to see"), False), (t("run"), False)], rows)
+        return f'<div class="advisor-card">{head}{body}</div>'
 
     def render(self) -> None:
         """A card for each item."""
@@ -123,9 +124,11 @@ class ItemCard:
             for one in report.problems
         )
         if report.truncated:
-            remarks += f'<p class="advisor-alert advisor-warning">⚠ {escape(t("The output looks truncated."))}</p>'
+            words = escape(t("The output looks truncated."))
+            remarks += f'<p class="advisor-alert advisor-warning">⚠ {words}</p>'
         if not remarks:
-            remarks = f'<p class="advisor-alert advisor-info">✓ {escape(t("Nothing in it contradicts itself."))}</p>'
+            words = escape(t("Nothing in it contradicts itself."))
+            remarks = f'<p class="advisor-alert advisor-info">✓ {words}</p>'
         found = judge(report, self.panel.model.plan)
         self.body.value = title(item.name, kind) + remarks + findings(found, self.texts) + reading(report, self.texts)
 
@@ -137,7 +140,8 @@ def findings(found: Any, texts: Texts) -> str:
     many = found if isinstance(found, (tuple, list)) else getattr(found, "findings", None) or (found,)
     items = [one.text for one in many if isinstance(getattr(one, "text", None), dict)]
     words = "".join(f"<li>{escape(texts.pick(one))}</li>" for one in items)
-    return f'<div class="advisor-why"><b>{escape(texts.t("Beside the plan"))}</b><ul>{words}</ul></div>' if words else ""
+    head = escape(texts.t("Beside the plan"))
+    return f'<div class="advisor-why"><b>{head}</b><ul>{words}</ul></div>' if words else ""
 
 
 def reading(report: Report, texts: Texts) -> str:

@@ -27,11 +27,12 @@ def bill(plan: Plan, texts: Texts) -> str:
         for one in budget.lines
         if one.high.magnitude > 0
     ]
-    total = Markup(f"<b>{escape(t('all in'))}</b>")
-    rows.append((total, money(budget.total, lang), money_range(budget.low, budget.high, lang)))
+    total = escape(t("all in"))
+    rows.append((Markup(f"<b>{total}</b>"), money(budget.total, lang), money_range(budget.low, budget.high, lang)))
     used = budget.price
-    where = f"{used.provider}, {used.instance}, {t(MODES[used.mode])}, {money(_hourly(used.per_gpu), lang)}/{t('GPU-hour')}"
-    caption = f"{where} · {t('prices of %(date)s', date=date(used.as_of, lang))}"
+    price = t("%(price)s a GPU-hour", price=money(_hourly(used.per_gpu), lang))
+    dated = t("prices of %(date)s", date=date(used.as_of, lang))
+    caption = " · ".join((used.provider, used.instance, t(MODES[used.mode]), price, dated))
     return table([(t("line"), False), (t("expected"), True), (t("range"), True)], rows, caption)
 
 

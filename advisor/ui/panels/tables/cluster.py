@@ -98,15 +98,19 @@ def fabrics(plan: Plan, texts: Texts) -> str:
             one.name,
             duration(one.step_time, lang),
             percent(one.communication_share, lang),
-            Markup(f'<span class="advisor-fits">✓ {escape(t("enough"))}</span>')
-            if one.meets
-            else Markup(f'<span class="advisor-does_not_fit">✕ {escape(t("too slow"))}</span>'),
+            _enough(one.meets, texts),
             money_range(one.cost_low, one.cost_high, lang) if one.cost_low is not None and one.cost_high is not None else "–",
         )
         for one in rungs[:LONGEST_LADDER]
     ]
     columns = [(t("link"), False), (t("one step"), True), (t("waits"), True), (t("verdict"), False), (t("hardware"), True)]
     return table(columns, rows)
+
+
+def _enough(meets: bool, texts: Texts) -> Markup:
+    words = texts.t("enough") if meets else texts.t("too slow")
+    look, sign = ("fits", "✓") if meets else ("does_not_fit", "✕")
+    return Markup(f'<span class="advisor-{look}">{sign} {escape(words)}</span>')
 
 
 CARDS = (

@@ -43,7 +43,8 @@ def terms(plan: Plan, texts: Texts) -> str:
         swatch = f'<i class="advisor-swatch" style="background:var(--advisor-{key})"></i>'
         rows.append(line(Markup(f"{swatch}{escape(t(words))}"), value))
     rows.append(line(t("allocated by PyTorch"), memory.allocated))
-    rows.append(line(Markup(f"<b>{escape(t('needed, as nvidia-smi shows'))}</b>"), memory.total))
+    needed = escape(t("needed, as nvidia-smi shows"))
+    rows.append(line(Markup(f"<b>{needed}</b>"), memory.total))
     rows.append((t("of 80 % of runs like this"), _range(memory, "GiB / GPU", lang), _range(memory, "GB / GPU", lang), ""))
     if memory.capacity is not None:
         rows.append(line(t("the card has"), memory.capacity))
