@@ -4,7 +4,7 @@ A kernel started from nothing computes for 3 to 4 s before it can answer, nearly
 The nursery does them once. A forked session is there in 0.1 s and shares the nursery's memory until it writes to it. Sessions
 share nothing else: each is a process of its own, and what one changes no other sees.
 
-Where there is no fork (Windows), sessions start the ordinary way.
+On Linux only: Windows has no fork, and macOS's own libraries do not survive one. There sessions start the ordinary way.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import tempfile
 import threading
@@ -123,7 +122,7 @@ class AdvisorVoila(Voila):
         self.places = Places(self.max_sessions)
         self.connection_dir_root = tempfile.gettempdir()
         found = super().init_settings()
-        self.nursery = Nursery() if hasattr(os, "fork") else None
+        self.nursery = Nursery() if sys.platform.startswith("linux") else None
         if self.nursery:
             self.kernel_spec_manager.argv = tuple(self.nursery.argv)
         self.kernel_manager.connection_dir = self.connection_dir
