@@ -156,6 +156,7 @@ def _read_text(text: str) -> Found:
     starts: dict[int, tuple[str, int | None]] = {}
     summary: list[Result] = []
     jobs: list[tuple[int, Result]] = []
+    waiting: dict[tuple[int, str], list[Result]] = {}
     group = 0
     word: str | None = None
     current: Result | None = None
@@ -189,8 +190,8 @@ def _read_text(text: str) -> Found:
                 result.pattern = _pattern(starts[group][0]) if group in starts else word
                 result.bs = starts.get(group, (None, None))[1]
                 summary.append(result)
-                _join(result, [job for number_, job in jobs if number_ == group and job.op == result.op])
-            elif result is None:
+                _join(result, waiting.pop((group, result.op), []))
+            else:
                 found.cut = True
         elif match := JOB.match(line):
             current = _line(line, match.group(1).lower(), JOB_BW, found)
@@ -198,6 +199,7 @@ def _read_text(text: str) -> Found:
                 current.pattern = _pattern(starts[group][0]) if group in starts else word
                 current.bs = starts.get(group, (None, None))[1]
                 jobs.append((group, current))
+                waiting.setdefault((group, current.op), []).append(current)
             else:
                 found.cut = True
         elif current is not None and (match := LATENCY.match(line)):

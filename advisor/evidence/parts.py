@@ -27,6 +27,7 @@ Watts = Annotated[Quantity, Kind("W")]
 
 #: Longer lines are no table rows; what follows is not looked at.
 LONGEST_LINE = 4000
+LINE = re.compile(r"[^\n]+")
 NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\Z")
 INTEGER = re.compile(r"[0-9][0-9_,]{0,24}\Z")
 
@@ -47,13 +48,8 @@ def integer(token: str | None) -> int | None:
 
 
 def lines(text: str) -> Iterator[str]:
-    """The lines of a text one by one, each no longer than LONGEST_LINE, without keeping them all."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield text[start : min(end, start + LONGEST_LINE)]
-        start = end + 1
+    """The lines of a text that are not empty, one by one, each no longer than LONGEST_LINE, without keeping them all."""
+    return (match.group()[:LONGEST_LINE] for match in LINE.finditer(text))
 
 
 def quantity(value: float | None, name: str) -> Quantity | None:

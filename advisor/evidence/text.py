@@ -10,7 +10,7 @@ from pathlib import Path
 from advisor.evidence.report import EvidenceError, Problem, Report
 
 #: What is kept of a larger file: its head, where headers are, and its tail, where results are.
-HEAD, TAIL = 3_000_000, 1_000_000
+HEAD, TAIL = 700_000, 300_000
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -98,8 +98,8 @@ def mark_shortened(report: Report, content: Content) -> Report:
         code="file_shortened",
         severity="warning",
         text={
-            "en": f"{content.name} is large: only its first {HEAD // 10**6} MB and last {TAIL // 10**6} MB were read.",
-            "zh": f"文件很大：只读取了开头 {HEAD // 10**6} MB 和结尾 {TAIL // 10**6} MB。",
+            "en": f"{content.name} is large: only its first {HEAD // 1000} kB and last {TAIL // 1000} kB were read.",
+            "zh": f"文件很大：只读取了开头 {HEAD // 1000} kB 和结尾 {TAIL // 1000} kB。",
         },
     )
     return replace(report, problems=(*report.problems, problem))
