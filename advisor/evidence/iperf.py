@@ -92,7 +92,7 @@ def _read_text(text: str) -> Report:
         rate = longest[3] if whole else sum(one[3] for one in chosen) / len(chosen) * (1 if "SUM" in streams else len(streams))
         sender = ("", 0.0, rate, "")
         length = max(one[2] for one in chosen)
-        cut = not whole
+        cut = not whole or "Cwnd" in text or "Retr" in text  # version 3 always closes with sender and receiver
     udp = re.search(r"([0-9.]{1,10}) ms\s{1,6}[0-9]{1,12}/[0-9]{1,12} \(([0-9.e+-]{1,10})%\)", (receiver or sender)[3])
     per = [rate for stream, start, _, rate in intervals if (stream == "SUM") == any(one[0] == "SUM" for one in intervals)]
     ids = {stream for stream, *_ in (*ends["sender"], *ends["receiver"], *intervals)} - {"SUM"}

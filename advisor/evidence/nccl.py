@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from advisor.evidence.nccl_checks import check, failure_problems
-from advisor.evidence.nccl_table import TYPES, Ranks, Row, Table, parse_ranks, parse_table
+from advisor.evidence.nccl_table import TYPES, Half, Ranks, Row, Table, parse_ranks, parse_table
 from advisor.evidence.parts import Bandwidth, Size, integer, number, quantity
 from advisor.evidence.report import EvidenceError, Reader, Reading, Report
 
@@ -241,22 +241,39 @@ def _ranks_of(collective: str | None, ratio: float | None) -> float | None:
 
 
 def _sure_ranks(collective: str | None, rows: list[Row]) -> int | None:
-    """The one whole rank count that agrees with the best row within its rounding, or None where several do."""
+    """The one whole rank count that agrees with the rows within their rounding, or None where none or several do.
+
+    Numbers are printed to 0.01 GB/s: each half of a row leaves an interval of counts, and the fast rows together the
+    narrowest. Of several counts left, one that is a multiple of 8 is taken, as boxes carry 8.
+    """
     halves = [half for row in rows for _, half in row.halves if half.algbw]
     if not halves or collective not in ("all_reduce", "all_gather", "reduce_scatter", "alltoall"):
         return None
-    best = max(halves, key=lambda half: half.algbw)
     factor = 2 if collective == "all_reduce" else 1
+    best = max(halves, key=lambda half: half.algbw)
     if best.busbw == 0:
         return 1
-    share = best.busbw / best.algbw / factor
-    slack = share * (0.006 / best.busbw + 0.006 / best.algbw)
+    smallest, largest = _count_interval(best, factor)
+    for half in halves:
+        if half.algbw >= 0.5 * best.algbw and half.busbw:
+            low, high = _count_interval(half, factor)
+            smallest, largest = max(smallest, low), min(largest, high)
+    if smallest > largest or largest < 2:
+        return None
+    if smallest == largest:
+        return smallest
+    eights = range(-(-smallest // 8) * 8, largest + 1, 8)
+    return eights[0] if len(eights) == 1 else None
+
+
+def _count_interval(half: Half, factor: int) -> tuple[int, int]:
+    """The smallest and largest rank count that a pair of rounded bandwidths allows; empty (1, 0) where none does."""
+    share = half.busbw / half.algbw / factor
+    slack = share * (0.0051 / half.busbw + 0.0051 / half.algbw)
     low, high = share - slack, share + slack
     if low >= 1 or high < 0.5:
-        return None
-    smallest = math.ceil(1 / (1 - low) - 1e-9)
-    largest = math.floor(1 / (1 - high) + 1e-9) if high < 1 else 10**9
-    return smallest if smallest == largest and smallest >= 2 else None
+        return 1, 0
+    return max(2, math.ceil(1 / (1 - low) - 1e-9)), math.floor(1 / (1 - high) + 1e-9) if high < 1 else 10**6
 
 
 def _with_ranks(reading: NcclReading, rows: list[Row], ranks: Ranks, text: str) -> NcclReading:

@@ -58,13 +58,13 @@ def test_harmless_changes_change_nothing(name):
 def test_every_prefix_reads_or_says_so(name):
     """A paste may end anywhere."""
     text = samples.ALL[name][1]
-    for end in range(1, len(text), max(1, len(text) // 60)):
+    for end in range(1, len(text), max(1, len(text) // 15)):
         outcome(text[:end].encode())
 
 
-@pytest.mark.parametrize("seed", [3, 41, 60, 85, 120, 150])
+@pytest.mark.parametrize("seed", [3, 60, 85])
 def test_huge(seed):
-    report = outcome(mutations.huge(seed, 6_000_000))
+    report = outcome(mutations.huge(seed, 1_500_000))
     assert report is None or any(problem.code == "file_shortened" for problem in report.problems)
 
 
