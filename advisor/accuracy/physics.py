@@ -38,6 +38,9 @@ RECIPES = {
     "lora_qv_r16_bf16": Training(method="lora", lora=_adapters("attention_qv", "bf16"), **BF16),
     "lora_all_r16_peft": Training(method="lora", lora=_adapters("all_linear", "fp32"), **PEFT),
     "lora_qv_r16_peft": Training(method="lora", lora=_adapters("attention_qv", "fp32"), **PEFT),
+    "dora_all_r16_bf16": Training(method="dora", lora=_adapters("all_linear", "bf16"), **BF16),
+    "dora_all_r16_peft": Training(method="dora", lora=_adapters("all_linear", "fp32"), **PEFT),
+    "dora_qv_r16_peft": Training(method="dora", lora=_adapters("attention_qv", "fp32"), **PEFT),
     "qlora_all_r16_bf16": Training(
         method="qlora", lora=_adapters("all_linear", "bf16"), quantization=Quantization(upcast_unquantized=False), **BF16
     ),

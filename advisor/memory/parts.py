@@ -29,11 +29,11 @@ class Parts(Record):
 
     *_weights: stored bytes, quantized and adapter weights included. *_trained: parameters with gradients.
     gathered_*: bytes of the weights as they are computed with (what FSDP and ZeRO-3 gather); largest_layer: of one layer.
-    largest_linear: the one dequantized matrix that 4-bit weights need. layer_copies, head_copies: 16-bit copies that autocast
-    makes. expert_copies: whole expert weights that adapters on fused experts write out with their update added.
-    gradient_width, optimizer_width (master copy and moments on the GPU), paged_width, optimizer_temporary: bytes per trained
-    parameter. logits_kept, logits_peak: bytes per token. embedding_gradient: gradient of a whole embedding matrix, which a
-    tied model makes once more than it keeps. layer_gradient: of one layer.
+    largest_linear: the one matrix written out in work: dequantized 4-bit weights, or DoRA's update. layer_copies,
+    head_copies: 16-bit copies that autocast makes. expert_copies: whole expert weights that adapters on fused experts write
+    out with their update added. gradient_width, optimizer_width (master copy and moments on the GPU), paged_width,
+    optimizer_temporary: bytes per trained parameter. logits_kept, logits_peak: bytes per token. embedding_gradient: gradient
+    of a whole embedding matrix, which a tied model makes once more than it keeps. layer_gradient: of one layer.
     """
 
     layer_weights: Bytes
@@ -144,7 +144,7 @@ class _Counter:
             gathered_embedding=Q(self.base["embedding"] * computed, byte),
             gathered_head=Q(self.base["head"] * computed, byte),
             largest_layer=Q(largest, byte),
-            largest_linear=Q(max(inner) * 2.0 if quantized else 0.0, byte),
+            largest_linear=Q(max(inner) * self._written_out(), byte),
             expert_copies=Q(self._expert_copies(), byte),
             layer_copies=Q(2.0 * self.linear * table["weight_copy"][self.recipe], byte),
             head_copies=Q(2.0 * vocabulary * table["head_copy"][self.recipe], byte),
@@ -183,6 +183,12 @@ class _Counter:
         # DeepSpeed flattens them first.
         temporary += 2.0 if temporary and training.framework == "deepspeed" else 0.0
         return gradient, master + moments - paged, paged, temporary
+
+    def _written_out(self) -> float:
+        """Bytes per parameter of the one matrix written out in work: dequantized, or DoRA's update for its norm."""
+        training = self.training
+        update = float(WIDTH[training.lora.dtype]) if training.method == "dora" else 0.0
+        return 2.0 if training.method == "qlora" else update
 
     def _expert_copies(self) -> float:
         fused = [m for m in self.architecture.matrices if m.block == "expert" and not m.linear and adapted(m, self.training)]

@@ -209,7 +209,7 @@ class Stage:
             if reduce:
                 accumulated = stage * (2 if self.training.gradients == "fp32" else 1) * (live * staged)
                 forward, backward, late = forward + accumulated, backward + accumulated, late + accumulated + stage * staged
-            return ZERO, forward + dequantized, backward + dequantized, late + dequantized, end
+            return ZERO, forward, backward + dequantized, late + dequantized, end
         whole_stage = (p.gathered_layers * self.share + p.gathered_embedding + p.gathered_head) * per_tensor
         live = catalog.constant("memory.live_deepspeed") * width_of("bf16")
         gathered = minimum(whole_stage, live) * maximum(self.many * number(self.zero >= 3), self.parameters_offloaded)
@@ -219,7 +219,7 @@ class Stage:
             limit = catalog.constant("memory.bucket_deepspeed") * width_of("bf16")
             bucket = where(self.zero >= 1, minimum(2 * limit, whole), whole) * self.many
         computing = gathered + dequantized
-        return bucket, computing, computing, computing, ZERO
+        return bucket, gathered, computing, computing, ZERO
 
     def _reduce_factor(self) -> float:
         """Unreduced 16-bit gradients and the buffer they are reduced in, over the 16-bit weights; 0 with frozen weights."""
