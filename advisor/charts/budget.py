@@ -69,9 +69,9 @@ def build_lines(lang: str) -> Any:
         formula=t(("formula", "算式"), lang),
     )
     return marks.layer(
-        marks.segments("bars", list(GROUP), labels, marks.quantity_x("start", None), tooltip),
+        marks.segments("bars", list(GROUP), labels, marks.quantity_x("start", marks.BLANK), tooltip),
         marks.whiskers("lines", marks.tips(heading=t(("line", "费用项"), lang), range=t(RANGE, lang))),
-        marks.headings("lines", bold="total"),
+        marks.headings("lines", bold="total", room=60),
         marks.right_words("lines", "answer"),
         marks.titles(y=False),
         height=marks.stepped(42),
@@ -170,25 +170,21 @@ def build_offers(lang: str) -> Any:
         price=t(("per GPU-hour", "每卡时"), lang),
         as_of=t(("price of", "价格日期"), lang),
     )
-    x, y = marks.quantity_x("finish", None, log=True), marks.quantity_y("cost", None, log=True)
+    x, y = marks.quantity_x("finish", marks.BLANK, log=True), marks.quantity_y("cost", marks.BLANK, log=True)
     shape = alt.Shape(
-        "mode:N",
-        scale=alt.Scale(domain=list(modes.values()), range=list(SHAPES.values())),
-        legend=alt.Legend(title=None, values=[modes["on_demand"], modes["spot"]], symbolType="circle"),
-    )
-    shape_legend = alt.Shape(
         "mode:N",
         scale=alt.Scale(domain=list(modes.values()), range=list(SHAPES.values())),
         legend=alt.Legend(title=None, symbolFillColor=theme.colour("other")),
     )
-    del shape
-    other = marks.named("offers").mark_point(filled=True, size=60, opacity=0.75, color=theme.colour("other"))
+    other = marks.named("offers").mark_point(
+        filled=True, size=60, color=theme.colour("other"), opacity={"expr": "datum.scaled ? 0.45 : 1"}
+    )
     best = marks.named("best").mark_point(filled=True, size=120, opacity=1, color=theme.colour("line"))
     words = marks.named("best").mark_text(
         align={"expr": "datum.align"}, dy={"expr": "datum.dy"}, dx={"expr": "datum.align == 'left' ? 4 : -4"}, fontWeight=600
     )
     return marks.layer(
-        other.encode(x=x, y=y, shape=shape_legend, tooltip=tooltip),
+        other.encode(x=x, y=y, shape=shape, tooltip=tooltip),
         best.encode(x="finish:Q", y="cost:Q", shape=alt.Shape("mode:N"), tooltip=tooltip),
         words.encode(x="finish:Q", y="cost:Q", text="label:N"),
         marks.titles(),
@@ -226,6 +222,7 @@ def offers_rows(plan: Any, lang: str) -> Rows:
                 "finish_text": time(second, lang),
                 "price": _shown(plan, lang, price),
                 "as_of": one.as_of,
+                "scaled": one.basis == "scaled",
                 "labels": one.labels,
             }
         )
@@ -258,8 +255,9 @@ def offers_sentence(plan: Any, lang: str) -> str:
     offers = _offers(plan)
     if not offers:
         return t(("No other offer can run this job.", "没有其他报价能运行该任务。"), lang)
-    cheap = min(offers, key=lambda one: _amount(plan, one.cost))
-    fast = min(offers, key=lambda one: one.finish.m_as("s"))
+    planned = [one for one in offers if one.basis == "planned"] or offers
+    cheap = min(planned, key=lambda one: _amount(plan, one.cost))
+    fast = min(planned, key=lambda one: one.finish.m_as("s"))
 
     def words(one: Any) -> str:
         cost, finish = _shown(plan, lang, _amount(plan, one.cost), 2), time(one.finish, lang)
@@ -294,7 +292,7 @@ def build_calendar(lang: str) -> Any:
         day_text=t(("day", "第几天"), lang), phase=t(("phase", "阶段"), lang), spent=t(("spent so far", "累计支出"), lang)
     )
     x = marks.quantity_x("day", t(("calendar, days", "日历时间，天"), lang), grid=False)
-    y = marks.quantity_y("total", None)
+    y = marks.quantity_y("total", marks.BLANK).stack(None)
     area = (
         marks.named("spend")
         .mark_area(opacity=0.85)
@@ -311,7 +309,8 @@ def build_calendar(lang: str) -> Any:
         .mark_text(align={"expr": "datum.align"}, dy=-11, fontWeight=600)
         .encode(x="day:Q", y="total:Q", text="label:N")
     )
-    return marks.layer(area, seen, end, words, marks.titles(x=False), height=220)
+    high = marks.named("titles").mark_point(opacity=0, size=1).encode(y="top:Q")
+    return marks.layer(area, seen, end, words, high, marks.titles(x=False), height=220)
 
 
 def calendar_rows(plan: Any, lang: str) -> Rows:
@@ -340,7 +339,8 @@ def calendar_rows(plan: Any, lang: str) -> Rows:
             ends.append(
                 {"day": end["day"], "total": end["total"], "label": _shown(plan, lang, end["total"], 2), "align": align}
             )
-    return {"spend": spend, "ends": ends, "titles": [{"y": _axis(plan, lang, "spent so far", "累计支出")}]}
+    top = 1.15 * max((row["total"] for row in spend), default=0.0)
+    return {"spend": spend, "ends": ends, "titles": [{"y": _axis(plan, lang, "spent so far", "累计支出"), "top": top}]}
 
 
 def calendar_sentence(plan: Any, lang: str) -> str:
@@ -362,12 +362,12 @@ def has_ownership(plan: Any) -> bool:
     return plan.budget.buy_or_rent is not None
 
 
-WAYS = {"gpu": {"en": "rent", "zh": "租用"}, "people": {"en": "buy", "zh": "自建"}}
+WAYS = {"gpu": {"en": "rent", "zh": "租用"}, "here": {"en": "buy", "zh": "自建"}}
 
 
 def build_buying(lang: str) -> Any:
     labels = {name: text[lang] for name, text in WAYS.items()}
-    scale = alt.Scale(domain=list(labels.values()), range=[theme.colour("gpu"), theme.colour("network")])
+    scale = alt.Scale(domain=list(labels.values()), range=[theme.colour(thing) for thing in WAYS])
     dash = alt.StrokeDash("way:N", scale=alt.Scale(domain=list(labels.values()), range=[[1, 0], [6, 3]]), legend=None)
     tooltip = marks.tips(
         way=t(("way", "方式"), lang),
@@ -377,7 +377,7 @@ def build_buying(lang: str) -> Any:
     x = marks.quantity_x(
         "use", t(("utilization: hours used of all hours, %", "利用率：使用时间占全部时间，%"), lang), grid=False
     )
-    y = marks.quantity_y("cost", None, format="~s")
+    y = marks.quantity_y("cost", marks.BLANK, format="~s")
     colour = alt.Color("way:N", scale=scale, legend=None)
     lines = marks.named("curve").mark_line().encode(x=x, y=y, color=colour, strokeDash=dash)
     seen = marks.named("curve").mark_point(opacity=0, size=120, filled=True).encode(x=x, y=y, tooltip=tooltip)
@@ -406,7 +406,7 @@ def buying_rows(plan: Any, lang: str) -> Rows:
     if own is None:
         return {"curve": [], "names": [], "even": [], "titles": []}
     curve, names = [], []
-    for thing, values in (("gpu", own.curve_rent), ("people", own.curve_own)):
+    for thing, values in (("gpu", own.curve_rent), ("here", own.curve_own)):
         way = WAYS[thing][lang]
         for use, cost in zip(own.curve_utilization, values, strict=True):
             curve.append(
@@ -465,7 +465,7 @@ def build_modes(lang: str) -> Any:
     bars = (
         marks.named("modes")
         .mark_bar(size=marks.BAR, yOffset=marks.DOWN, color=theme.colour("gpu"))
-        .encode(x=marks.quantity_x("base", None, log=True), x2="cost:Q", y=marks.rows_y(), tooltip=tooltip)
+        .encode(x=marks.quantity_x("base", marks.BLANK, log=True), x2="cost:Q", y=marks.rows_y(), tooltip=tooltip)
     )
     return marks.layer(
         bars,
@@ -494,11 +494,11 @@ def modes_rows(plan: Any, lang: str) -> Rows:
             {
                 "row": row,
                 "heading": name,
-                "shown": f"{name} · {t((f'{price}/GPU-hour', f'{price}/卡时'), lang)}",
+                "shown": name + extra,
                 "own": one.mode == plan.budget.price.mode,
                 "base": base,
                 "cost": cost,
-                "answer": _shown(plan, lang, cost, 2) + extra,
+                "answer": _shown(plan, lang, cost, 2),
                 "cost_text": _shown(plan, lang, cost),
                 "bad": "–" if one.cost_p90 is None else _shown(plan, lang, _amount(plan, one.cost_p90)),
                 "price": price,
@@ -529,13 +529,13 @@ def modes_sentence(plan: Any, lang: str) -> str:
     )
 
 
-SIDE = {"storage": {"en": "low value", "zh": "低值"}, "network": {"en": "high value", "zh": "高值"}}
+SIDE = {"band": {"en": "low value", "zh": "低值"}, "line": {"en": "high value", "zh": "高值"}}
 
 
 def build_contributors(lang: str) -> Any:
     labels = {name: text[lang] for name, text in SIDE.items()}
     tooltip = marks.tips(name=t(("input", "输入"), lang), part=t(("at its", "取值"), lang), value=t(("total", "总费用"), lang))
-    x = alt.X("start:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title=None, tickCount=5))
+    x = alt.X("start:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title=marks.BLANK, tickCount=5))
     middle = marks.named("total").mark_rule(color=theme.colour("here"), strokeWidth=1.5).encode(x=alt.X("total:Q"))
     return marks.layer(
         marks.segments("bars", list(SIDE), labels, x, tooltip),
@@ -557,7 +557,7 @@ def contributors_rows(plan: Any, lang: str) -> Rows:
         name = one.text[lang]
         shown = name[0].upper() + name[1:]
         names.append({"row": row, "heading": shown, "answer": money_range(low, high, plan.budget.currency, lang)})
-        for thing, start, end, value in (("storage", min(low, total), total, low), ("network", total, max(high, total), high)):
+        for thing, start, end, value in (("band", min(low, total), total, low), ("line", total, max(high, total), high)):
             bars.append(
                 {
                     "row": row,
@@ -613,8 +613,8 @@ CHARTS = (
         "offers",
         "Cost against finish time",
         "费用与完成时间",
-        "Every offer that can run it, set-up included",
-        "所有能运行该任务的报价，含准备时间",
+        "Every offer that can run it, set-up included. Pale: another card, its time scaled by peak rate",
+        "所有能运行该任务的报价，含准备时间。浅色为其他卡型，时间按峰值算力折算",
         build=build_offers,
         rows=offers_rows,
         sentence=offers_sentence,

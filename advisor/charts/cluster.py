@@ -13,7 +13,7 @@ from advisor.charts import marks, theme
 from advisor.charts.cluster_layout import LAYOUT, LEAF_SPINE
 from advisor.charts.definition import ChartDefinition, Rows, once_a_plan
 from advisor.charts.source import candidates, nearby_cards
-from advisor.charts.words import HERE, card, currency_name, gib, money, number, percent, t, time, time_unit
+from advisor.charts.words import HERE, brief, card, currency_name, gib, money, number, percent, t, time, time_unit
 from advisor.cluster import compare_cards
 from advisor.units import Quantity
 
@@ -122,7 +122,7 @@ def _scaling(lang: str) -> Any:
         cost_text=t(("cost of the run", "训练费用"), lang),
         share=t(("step spent waiting", "等待通信占比"), lang),
     )
-    y = marks.quantity_y("value", None, log=True)
+    y = marks.quantity_y("value", marks.BLANK, log=True)
     ideal = (
         marks.named("ideal")
         .mark_line(color=theme.colour("other"), strokeDash=[5, 4], strokeWidth=1.5)
@@ -214,15 +214,15 @@ def cost_rows(plan: Any, lang: str) -> Rows:
 
 def time_sentence(plan: Any, lang: str) -> str:
     table, name = _own(plan), card(plan.cluster.gpu)
-    first, last = 0, len(table["count"]) - 1
-    parts = [(int(table["count"][i]), time(float(table["hours"][i]) * 3600, lang)) for i in (first, last)]
+    ends = sorted({0, len(table["count"]) - 1} - {int(np.searchsorted(table["count"], plan.cluster.gpus))})
+    parts = [(int(table["count"][i]), time(float(table["hours"][i]) * 3600, lang)) for i in ends]
+    others = ", ".join(f"{number_of} would take {taken}" for number_of, taken in parts)
+    others_zh = "，".join(f"{number_of} 卡需 {taken}" for number_of, taken in parts)
     own = time(plan.cluster.training_time, lang)
     return t(
         (
-            f"{plan.cluster.gpus} × {name} take {own}; {parts[0][0]} would take {parts[0][1]} and {parts[1][0]} {parts[1][1]}. "
-            "The dashed line is what perfect scaling would give.",
-            f"{plan.cluster.gpus} × {name} 需 {own}；{parts[0][0]} 卡需 {parts[0][1]}，{parts[1][0]} 卡需 {parts[1][1]}。"
-            "虚线为理想线性加速。",
+            f"{plan.cluster.gpus} × {name}: {own}; {others}. The dashed line is what perfect scaling would give.",
+            f"{plan.cluster.gpus} × {name} 需 {own}；{others_zh}。虚线为理想线性加速。",
         ),
         lang,
     )
@@ -237,11 +237,18 @@ def cost_sentence(plan: Any, lang: str) -> str:
     own = int(np.searchsorted(table["count"], plan.cluster.gpus))
     mine, least = (money(float(table["cost"][i]), currency, lang) for i in (own, low))
     cheapest = int(table["count"][low])
+    if cheapest == plan.cluster.gpus:
+        return t(
+            (
+                f"The final run costs {mine} on {plan.cluster.gpus} × {card(plan.cluster.gpu)}, the least of all counts shown.",
+                f"正式训练在 {plan.cluster.gpus} × {card(plan.cluster.gpu)} 上费用为 {mine}，是图中各卡数里最省的。",
+            ),
+            lang,
+        )
     return t(
         (
-            f"The final run costs {mine} on {plan.cluster.gpus} cards and least, {least}, on {cheapest}: "
-            "more cards finish sooner and waste more of their time waiting.",
-            f"正式训练在 {plan.cluster.gpus} 卡上费用为 {mine}；{cheapest} 卡最省，为 {least}。卡越多完成越快，但等待占比也越高。",
+            f"The final run costs {mine} on {plan.cluster.gpus} × {card(plan.cluster.gpu)} and least, {least}, on {cheapest}.",
+            f"正式训练在 {plan.cluster.gpus} 卡上费用为 {mine}；{cheapest} 卡最省，为 {least}。",
         ),
         lang,
     )
@@ -254,15 +261,15 @@ def build_pareto(lang: str) -> Any:
         cost_text=t(("cost of the run", "训练费用"), lang),
         share=t(("step spent waiting", "等待通信占比"), lang),
     )
-    x, y = marks.quantity_x("hours", None, log=True), marks.quantity_y("cost", None, log=True)
+    x, y = marks.quantity_x("hours", marks.BLANK, log=True), marks.quantity_y("cost", marks.BLANK, log=True)
     points = (
         marks.named("points")
-        .mark_point(filled=False, size=45, color=theme.colour("other"), opacity=0.9)
+        .mark_point(filled=False, size=45, color=theme.colour("other"), opacity=0.6)
         .encode(x=x, y=y, tooltip=tooltip)
     )
     front = (
         marks.named("front")
-        .mark_line(color=theme.colour("line"), interpolate="step-before", strokeWidth=1.5)
+        .mark_line(color=theme.colour("line"), interpolate="step-after", strokeWidth=1.5)
         .encode(x="hours:Q", y="cost:Q")
     )
     best = (
@@ -291,7 +298,7 @@ def pareto_rows(plan: Any, lang: str) -> Rows:
         return {
             "hours": float(hours[index]) * scale,
             "cost": float(cost[index]),
-            "what": f"{int(found['count'][index])} × {card(str(found['gpu'][index]))}",
+            "what": f"{int(found['count'][index])} × {brief(str(found['gpu'][index]))}",
             "time": time(float(hours[index]) * 3600, lang),
             "share": percent(float(found["share"][index])),
         } | {"price": money(float(cost[index]), currency, lang)}
@@ -299,14 +306,16 @@ def pareto_rows(plan: Any, lang: str) -> Rows:
     points = [row(int(index)) for index in good]
     for point in points:
         point["cost_text"] = point.pop("price")
-    front = [points[index] for index in _front(hours[good], cost[good])]
+    best = _front(hours[good], cost[good])
+    front = [points[index] for index in best]
+    points = [point for point in points if _near(point, front)]
     per = plan.budget.price.per_gpu.m_as(f"{currency} / GPU / h")
     mine = own_hours * plan.cluster.gpus * per
     times = [point["hours"] for point in points] or [own_hours * scale]
     here = {
         "hours": own_hours * scale,
         "cost": mine,
-        "label": f"{t(HERE, lang)}: {plan.cluster.gpus} × {card(plan.cluster.gpu)}",
+        "label": f"{t(HERE, lang)}: {plan.cluster.gpus} × {brief(plan.cluster.gpu)}",
         "align": marks.align_of(own_hours * scale, min(times), max(times), log=True),
     }
     labels = _spread(front, here, min(times), max(times))
@@ -322,6 +331,12 @@ def _front(hours: np.ndarray, cost: np.ndarray) -> np.ndarray:
     order = np.lexsort((cost, hours))
     best = np.minimum.accumulate(np.concatenate([[np.inf], cost[order][:-1]]))
     return order[cost[order] < best * 0.9999]
+
+
+def _near(point: dict[str, Any], front: list[dict[str, Any]]) -> bool:
+    """Whether a point costs less than four times what the front asks for its time: what is worse only fills the picture."""
+    least = min((one["cost"] for one in front if one["hours"] <= point["hours"] * 1.0001), default=point["cost"])
+    return point["cost"] <= 4 * least
 
 
 def _spread(front: list[dict[str, Any]], here: dict[str, Any], low: float, high: float) -> list[dict[str, Any]]:
@@ -374,7 +389,7 @@ def build_fabrics(lang: str) -> Any:
         marks.named("fabrics")
         .mark_bar(size=marks.BAR - 3, yOffset=marks.DOWN)
         .encode(
-            x=marks.quantity_x("base", None, log=True),
+            x=marks.quantity_x("base", marks.BLANK, log=True),
             x2="bandwidth:Q",
             y=marks.rows_y(),
             color=alt.Color("verdict:N", scale=marks.verdict_scale(), legend=None),
@@ -383,11 +398,10 @@ def build_fabrics(lang: str) -> Any:
     )
     ink = theme.colour("here")
     lines = [
-        marks.named("required")
-        .mark_rule(color=ink, strokeWidth=width, strokeDash=dash)
-        .transform_filter(f"datum.share == {share}")
-        .encode(x="bandwidth:Q")
-        for share, width, dash in ((10, 2, [1, 0]), (20, 1.5, [5, 4]))
+        marks.named("fabrics")
+        .mark_tick(yOffset=marks.DOWN, size=marks.BAR + 8, thickness=thickness, color=ink, orient="vertical")
+        .encode(x=f"{field}:Q", y=marks.rows_y())
+        for field, thickness in (("need_good", 3), ("need_limit", 1.5))
     ]
     words = (
         marks.named("required")
@@ -401,6 +415,7 @@ def build_fabrics(lang: str) -> Any:
         marks.headings("fabrics", bold="own"),
         marks.right_words("fabrics", "answer", verdict=True),
         marks.titles(y=False),
+        marks.reach("titles", "most"),
         height=marks.stepped(40),
     )
 
@@ -416,15 +431,14 @@ def _rungs(plan: Any) -> list[tuple[str, float, Any]]:
     for rung in link.ladder:
         value = _speed(rung, several)
         name = rung.name
-        own = value == _own_speed(plan)
         key = round(math.log(value) * 12) if value > 0 else 0
-        if value > 0 and (key not in seen or own):
+        if value > 0 and (key not in seen or _is_own(plan, rung)):
             seen[key] = (name, value, rung)
     rungs = sorted(seen.values(), key=lambda one: one[1])
     if len(rungs) <= 9:
         return rungs
     keep = {round(index) for index in np.linspace(0, len(rungs) - 1, 8)}
-    keep |= {index for index, one in enumerate(rungs) if one[1] == _own_speed(plan)}
+    keep |= {index for index, one in enumerate(rungs) if _is_own(plan, one[2])}
     return [one for index, one in enumerate(rungs) if index in keep]
 
 
@@ -432,11 +446,10 @@ def _speed(rung: Any, several: bool) -> float:
     return rung.scale_out_bandwidth.m_as("GB / s / node") if several else rung.scale_up_bandwidth.m_as("GB / s / GPU")
 
 
-def _own_speed(plan: Any) -> float:
-    link = plan.cluster.interconnect
-    if _several(plan):
-        return link.scale_out_bandwidth.m_as("GB / s / node")
-    return link.scale_up_bandwidth.m_as("GB / s / GPU")
+def _is_own(plan: Any, rung: Any) -> bool:
+    """Whether the rung is the fabric that was planned on."""
+    inside, _, outside = plan.cluster.interconnect.fabric.partition(" / ")
+    return rung.name == outside if _several(plan) else rung.scale_up == inside
 
 
 def _required(plan: Any) -> dict[int, float]:
@@ -458,7 +471,7 @@ def fabrics_rows(plan: Any, lang: str) -> Rows:
     rungs, needed = _rungs(plan), _required(plan)
     values = [value for _, value, _ in rungs] + list(needed.values())
     base, most = min(values) / 2, max(values)
-    own, currency = _own_speed(plan), "USD"
+    currency = "USD"
     rows = []
     for row, (name, value, rung) in enumerate(rungs):
         share = rung.communication_share.m_as("")
@@ -467,7 +480,7 @@ def fabrics_rows(plan: Any, lang: str) -> Rows:
             {
                 "row": row,
                 "heading": name.replace(" x ", " × "),
-                "own": bool(value == own),
+                "own": _is_own(plan, rung),
                 "base": base,
                 "bandwidth": value,
                 "verdict": WAIT[rung.verdict],
@@ -475,6 +488,8 @@ def fabrics_rows(plan: Any, lang: str) -> Rows:
                 "rate": f"{number(value)} GB/s ({number(8 * value)} Gb/s)",
                 "step": time(rung.step_time, lang),
                 "wait": percent(share),
+                "need_good": needed.get(10),
+                "need_limit": needed.get(20),
                 "cost": cost,
             }
         )
@@ -493,7 +508,7 @@ def fabrics_rows(plan: Any, lang: str) -> Rows:
         if _several(plan)
         else t(("bus bandwidth per GPU, GB/s", "每卡总线带宽，GB/s"), lang)
     )
-    return {"fabrics": rows, "required": required, "titles": [{"x": title}]}
+    return {"fabrics": rows, "required": required, "titles": [{"x": title, "most": most * 1.6}]}
 
 
 def fabrics_sentence(plan: Any, lang: str) -> str:
@@ -514,8 +529,8 @@ def fabrics_sentence(plan: Any, lang: str) -> str:
 
 
 MEASURES = {
-    "weights": {"en": "memory", "zh": "显存容量"},
-    "communication": {"en": "memory bandwidth", "zh": "显存带宽"},
+    "other": {"en": "memory", "zh": "显存容量"},
+    "band": {"en": "memory bandwidth", "zh": "显存带宽"},
     "compute": {"en": "usable FLOP/s", "zh": "可用算力"},
 }
 
@@ -525,10 +540,10 @@ def build_comparison(lang: str) -> Any:
     tooltip = marks.tips(card=t(("card", "GPU 卡"), lang), part=t(("number", "指标"), lang), value=t(("value", "数值"), lang))
     x = marks.quantity_x("start", t(("relative to the planned card, %", "相对所选卡，%"), lang))
     return marks.layer(
-        marks.segments("bars", list(MEASURES), labels, x, tooltip, size=9).encode(),
+        marks.segments("bars", list(MEASURES), labels, x, tooltip, size=9, down=0),
         marks.headings("names", up=0, bold="own"),
         marks.right_words("names", "price", up=0),
-        height=marks.stepped(13),
+        height=marks.stepped(15),
     )
 
 
@@ -548,8 +563,8 @@ def comparison_rows(plan: Any, lang: str) -> Rows:
     bars, names, row = [], [], 0
     for one in cards:
         values = {
-            "weights": (one.capacity / cards[0].capacity, gib(one.capacity.m_as("GiB / GPU"))),
-            "communication": (
+            "other": (one.capacity / cards[0].capacity, gib(one.capacity.m_as("GiB / GPU"))),
+            "band": (
                 one.memory_bandwidth / cards[0].memory_bandwidth,
                 f"{number(one.memory_bandwidth.m_as('GB / s / GPU'))} GB/s",
             ),
@@ -562,7 +577,7 @@ def comparison_rows(plan: Any, lang: str) -> Rows:
                 (f"${number(one.price.m_as('USD / GPU / h'))}/h", f"{number(one.price.m_as('USD / GPU / h'))} 美元/卡时"), lang
             )
         )
-        names.append({"row": row + 0.5, "heading": card(one.name), "own": one.name == plan.cluster.gpu, "price": price})
+        names.append({"row": row, "heading": card(one.name), "own": one.name == plan.cluster.gpu, "price": price})
         for index, (thing, (share, text)) in enumerate(values.items()):
             bars.append(
                 {
@@ -574,6 +589,7 @@ def comparison_rows(plan: Any, lang: str) -> Rows:
                     "value": text,
                 }
             )
+        names.append({"row": row + 4, "heading": "", "own": False, "price": ""})
         row += 5
     return {"bars": bars, "names": names}
 
@@ -654,8 +670,8 @@ CHARTS = (
         "fabrics",
         "The interconnect it takes",
         "需要怎样的互联",
-        "Each fabric's bandwidth and the share of the step spent waiting on it; lines: what 10 % and 20 % require",
-        "各种互联的带宽与等待通信占比；竖线为占比 10% 与 20% 所需带宽",
+        "Each fabric's bandwidth and the share of the step spent waiting on it. Strokes: required for 10 % (thick) and 20 % (thin)",
+        "各种互联的带宽与等待通信占比。粗线、细线分别为占比 10% 与 20% 所需带宽",
         build=build_fabrics,
         rows=fabrics_rows,
         sentence=fabrics_sentence,

@@ -110,7 +110,7 @@ def _cell(layout: Any, sizes: dict[str, int], gpu: int, line: int, per_node: int
 
 def _note(sizes: dict[str, int], layout: Any, lines: int, lang: str) -> str:
     names = {"P": ("pipeline", "流水线"), "T": ("tensor", "张量"), "C": ("context", "上下文"), "D": ("data", "数据")}
-    parts = [f"{name} = {t(names[name], lang)} ({size})" for name, size in sizes.items() if size > 1]
+    parts = [f"{name} {t(names[name], lang)} {size}" for name, size in sizes.items() if size > 1]
     if layout.zero_stage:
         parts.append(f"ZeRO-{int(layout.zero_stage)}")
     if lines > LINES:

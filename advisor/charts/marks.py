@@ -38,9 +38,11 @@ def verdict_scale() -> alt.Scale:
     return theme.scale(theme.VERDICT)
 
 
-def headings(name: str, field: str = "heading", up: int = 12, verdict: bool = False, bold: str | None = None) -> alt.Chart:
-    """Text above each row's bar, from the left edge; never wider than the chart."""
-    mark: dict[str, Any] = {"align": "left", "baseline": "middle", "dy": -up, "limit": {"expr": "width"}}
+def headings(
+    name: str, field: str = "heading", up: int = 12, verdict: bool = False, bold: str | None = None, room: int = 0
+) -> alt.Chart:
+    """Text above each row's bar, from the left edge; it leaves `room` pixels for the words at the right."""
+    mark: dict[str, Any] = {"align": "left", "baseline": "middle", "dy": -up, "limit": {"expr": f"width - {room}"}}
     if bold:
         mark["fontWeight"] = {"expr": f"datum.{bold} ? 600 : 400"}
     chart = named(name).mark_text(**mark)
@@ -67,6 +69,7 @@ def segments(
     tooltip: list[alt.Tooltip],
     size: int = BAR,
     legend: bool = True,
+    down: int = DOWN,
 ) -> alt.Chart:
     """Bars from `start` to `end`, coloured by the thing in `part` (in the language's word)."""
     colour = alt.Color(
@@ -74,7 +77,7 @@ def segments(
         scale=theme.scale(things, dict(labels)),
         legend=alt.Legend(title=None, values=[labels[thing] for thing in things]) if legend else None,
     )
-    return named(name).mark_bar(size=size, yOffset=DOWN).encode(x=x, x2="end:Q", y=rows_y(), color=colour, tooltip=tooltip)
+    return named(name).mark_bar(size=size, yOffset=down).encode(x=x, x2="end:Q", y=rows_y(), color=colour, tooltip=tooltip)
 
 
 def capacity_ticks(name: str, field: str = "capacity") -> alt.Chart:
@@ -103,7 +106,7 @@ def quantity_x(field: str, title: str | None, log: bool = False, grid: bool = Tr
     """A quantitative x axis with its unit in the title."""
     scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
     axis = {"format": "~s", "tickCount": 5, **axis} if log else {"tickCount": 6, **axis}
-    return alt.X(f"{field}:Q", scale=scale, axis=alt.Axis(title=title, grid=grid, **axis))
+    return alt.X(f"{field}:Q", scale=scale, axis=alt.Axis(title=title, grid=grid and not log, **axis))
 
 
 def quantity_y(field: str, title: str | None, log: bool = False, zero: bool = True, **axis: Any) -> alt.Y:
@@ -113,6 +116,8 @@ def quantity_y(field: str, title: str | None, log: bool = False, zero: bool = Tr
     return alt.Y(f"{field}:Q", scale=scale, axis=alt.Axis(title=title, **FLAT, **axis))
 
 
+#: The title of an axis whose words are data (see `titles`): it keeps their place free.
+BLANK = "\u00a0"
 #: A y title above the axis.
 FLAT: dict[str, Any] = {
     "titleAngle": 0,
@@ -124,7 +129,12 @@ FLAT: dict[str, Any] = {
 }
 
 
-def titles(name: str = "titles", x: bool = True, y: bool = True, down: int = 38) -> list[alt.Chart]:
+def reach(name: str, field: str) -> alt.Chart:
+    """Nothing to see: it makes the x axis reach as far as `field` says."""
+    return named(name).mark_point(opacity=0, size=1).encode(x=alt.X(f"{field}:Q"))
+
+
+def titles(name: str = "titles", x: bool = True, y: bool = True, down: int = 34) -> list[alt.Chart]:
     """Axis titles whose unit is the plan's own (a currency, hours or days): the one row holds `x` and `y`."""
     found = []
     if x:

@@ -79,6 +79,9 @@ def flow_rows(plan: Any, lang: str) -> Rows:
     places, hops, chains, row = [], [], [], 0
     before: tuple[str, str] | None = None
     for hop in plan.storage.flow:
+        if before is not None and before[0] != hop.chain:
+            chains.append({"row": row, "chain": ""})
+            row += 1
         if before is None or before[0] != hop.chain:
             chains.append({"row": row, "chain": t(CHAIN[hop.chain], lang)})
             row += 1
@@ -205,11 +208,10 @@ def build_goodput(lang: str) -> Any:
         marks.named("points")
         .mark_text(
             align={"expr": "datum.align"},
-            dy={"expr": "datum.dy"},
             dx={"expr": "datum.align == 'left' ? 8 : -8"},
             fontWeight=600,
         )
-        .encode(x="minutes:Q", y="goodput:Q", text="label:N")
+        .encode(x="minutes:Q", y=alt.value({"expr": "height - datum.up"}), text="label:N")
     )
     return marks.layer(rule, line, seen, points, words, height=230)
 
@@ -253,7 +255,7 @@ def goodput_rows(plan: Any, lang: str) -> Rows:
                 "goodput": 100 * float(goodput.m_as("")),
                 "label": text,
                 "align": "right" if align == "right" else "left",
-                "dy": 16 + 18 * row,
+                "up": 12 + 18 * row,
                 "every": time(minutes * 60, lang),
                 "useful": percent(goodput, 3),
                 "lost": "",
@@ -277,10 +279,10 @@ def goodput_sentence(plan: Any, lang: str) -> str:
     )
 
 
-STATE = {"contingency": {"en": "as it is", "zh": "现状"}, "storage": {"en": "packed in shards", "zh": "打包后"}}
+STATE = {"other": {"en": "as is", "zh": "现状"}, "storage": {"en": "packed", "zh": "打包后"}}
 MEASURE = {
-    "get": ("opening all files, one epoch", "一轮内打开全部文件"),
-    "list": ("listing them", "列举文件"),
+    "get": ("open all once", "打开全部文件"),
+    "list": ("list all", "列举文件"),
 }
 
 
@@ -299,7 +301,10 @@ def build_files(lang: str) -> Any:
             list(STATE),
             labels,
             marks.quantity_x(
-                "start", t(("time on object storage, s (log scale)", "对象存储上的耗时，秒（对数）"), lang), log=True
+                "start",
+                t(("time on object storage, s (log scale)", "对象存储上的耗时，秒（对数）"), lang),
+                log=True,
+                format=",.2~r",
             ),
             tooltip,
         ),
@@ -313,7 +318,7 @@ def files_rows(plan: Any, lang: str) -> Rows:
     small = plan.storage.small_files
     found = []
     for code, text in MEASURE.items():
-        for thing, one in (("contingency", small.before), ("storage", small.after)):
+        for thing, one in (("other", small.before), ("storage", small.after)):
             taken = one.get_time if code == "get" else one.list_time
             found.append((t(text, lang), thing, one, float(taken.m_as("s"))))
     base = min(max(seconds, 1e-3) for *_, seconds in found) / 3
@@ -362,7 +367,7 @@ def build_tiers(lang: str) -> Any:
     bars = (
         marks.named("tiers")
         .mark_bar(size=marks.BAR, yOffset=marks.DOWN, color=theme.colour("storage"))
-        .encode(x=marks.quantity_x("zero", None), x2="monthly:Q", y=marks.rows_y(), tooltip=tooltip)
+        .encode(x=marks.quantity_x("zero", marks.BLANK), x2="monthly:Q", y=marks.rows_y(), tooltip=tooltip)
     )
     return marks.layer(
         bars,
@@ -444,7 +449,7 @@ def build_designs(lang: str) -> Any:
         why=t(("why", "原因"), lang),
     )
     return marks.layer(
-        marks.segments("bars", list(LOSS), labels, marks.quantity_x("start", None), tooltip),
+        marks.segments("bars", list(LOSS), labels, marks.quantity_x("start", marks.BLANK), tooltip),
         marks.headings("designs", bold="chosen"),
         marks.right_words("designs", "answer"),
         marks.titles(y=False),
@@ -475,7 +480,7 @@ def designs_rows(plan: Any, lang: str) -> Rows:
             )
             start += value
         sign = (
-            t(("✓ chosen", "✓ 选用"), lang) if one.chosen else "" if one.qualifies else t(("✗ does not do", "✗ 不满足"), lang)
+            t(("✓ chosen", "✓ 选用"), lang) if one.chosen else "" if one.qualifies else t(("✗ not suitable", "✗ 不满足"), lang)
         )
         answer = f"{money(start, currency, lang, 2)} {sign}".strip()
         designs.append({"row": row, "heading": name, "chosen": one.chosen, "answer": answer})
@@ -507,7 +512,7 @@ def build_uploads(lang: str) -> Any:
         marks.named("links")
         .mark_bar(size=marks.BAR - 2, yOffset=marks.DOWN, color=theme.colour("network"))
         .encode(
-            x=marks.quantity_x("base", t(("time, h (log scale)", "耗时，小时（对数）"), lang), log=True),
+            x=marks.quantity_x("base", t(("time, h (log scale)", "耗时，小时（对数）"), lang), log=True, format=",.2~r"),
             x2="hours:Q",
             y=marks.rows_y(),
             tooltip=tooltip,
@@ -516,6 +521,11 @@ def build_uploads(lang: str) -> Any:
     return marks.layer(
         bars, marks.headings("links", bold="fastest"), marks.right_words("links", "value"), height=marks.stepped(38)
     )
+
+
+def _link(name: str, lang: str) -> str:
+    """A link's name: a rate stays, words are of the language."""
+    return t({"shipped device": ("shipped device", "寄送硬盘")}.get(name, (name, name)), lang)
 
 
 def uploads_rows(plan: Any, lang: str) -> Rows:
@@ -527,7 +537,7 @@ def uploads_rows(plan: Any, lang: str) -> Rows:
         "links": [
             {
                 "row": row,
-                "heading": one.link,
+                "heading": _link(one.link, lang),
                 "fastest": bool(one.fastest),
                 "base": base,
                 "hours": float(one.time.m_as("h")),
@@ -546,8 +556,8 @@ def uploads_sentence(plan: Any, lang: str) -> str:
         return t((f"{raw} of raw data already lie where they are needed.", f"{raw} 原始数据已在所需位置。"), lang)
     return t(
         (
-            f"{raw} of raw data arrive soonest by {best.link}: {time(best.time, lang)}.",
-            f"{raw} 原始数据最快的上传方式是 {best.link}：{time(best.time, lang)}。",
+            f"{raw} of raw data take {time(best.time, lang)} by {_link(best.link, lang)}.",
+            f"{raw} 原始数据通过 {_link(best.link, lang)} 上传需 {time(best.time, lang)}。",
         ),
         lang,
     )

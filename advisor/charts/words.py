@@ -125,6 +125,14 @@ def card(name: str) -> str:
     return name.removeprefix("GeForce ").replace(" (per GPU)", "").replace(" Workstation", "").replace(" Blackwell", "")
 
 
+def brief(name: str) -> str:
+    """A card's name as short as it stays clear: B300, A100 40GB."""
+    words = card(name).split()
+    keep_size = words[0] in ("A100", "H20", "V100", "GH200", "Ascend", "MI250")
+    kept = [word for word in words if not word.startswith("SXM") and (keep_size or not word.endswith("GB"))]
+    return " ".join(kept)
+
+
 VERDICT = {
     "fits": ("✓ fits", "✓ 放得下"),
     "tight": ("≈ borderline", "≈ 处于边界"),
