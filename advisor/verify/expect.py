@@ -1,7 +1,7 @@
 """What a measurement must reach: the plan's requirement beside what a healthy system of this kind does.
 
-Healthy values are of `data/healthy.csv` (published runs and health checks) where one is of this system, else the catalog's link,
-else a share of its line rate (`data/constants/verify.csv`).
+Healthy values are of `data/healthy.csv` (published runs and health checks) where one is of this system, else of the catalog's
+link, else a share of its line rate (`data/constants/verify.csv`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from advisor.plan import Plan
 
 PER_GPU, PER_NODE, WIRE, GBIT = "GB / s / GPU", "GB / s / node", "GB / s", "Gbit / s"
+
+#: (usual, alarm, source key, basis in words)
+Healthy = tuple[Any, Any, str, dict[str, str]]
 
 LABELS: dict[str, dict[str, str]] = {
     "scale_up": {"en": "bus bandwidth inside a node", "zh": "机内总线带宽（busbw）"},
@@ -94,7 +97,7 @@ def healthy_row(system: System, gpus: int, nodes: int, collective: str) -> dict[
             continue
         if row["scale_up"] and row["scale_up"] != scale_up:
             continue
-        if inside and (nodes > 1 and int(row["nodes_max"]) == 1 or int(row["gpus"]) != gpus):
+        if inside and ((nodes > 1 and int(row["nodes_max"]) == 1) or int(row["gpus"]) != gpus):
             continue
         if not inside and (row["scale_out"] != system.scale_out or int(row["gpus"]) != system.gpus_per_node):
             continue
@@ -110,7 +113,7 @@ def _from_row(row: dict[str, str], name: str) -> tuple[Quantity, Quantity, str, 
     return value, low, row["source"], {"en": f"healthy: {note}", "zh": f"健康参考：{note}"}
 
 
-def healthy_scale_up(system: System, gpus: int, collective: str = "all_reduce") -> tuple[Any, Any, str, dict[str, str]] | None:
+def healthy_scale_up(system: System, gpus: int, collective: str = "all_reduce") -> Healthy | None:
     """(usual, alarm, source, basis) of a collective over GPUs of one node; None where nothing is known."""
     row = healthy_row(system, gpus, 1, collective)
     if row is not None:
@@ -141,7 +144,7 @@ def node_wire(system: System) -> Quantity | None:
     return (link.line_rate.to(WIRE) * ports / Q(1, unit("node"))).to(PER_NODE) if ports else None
 
 
-def healthy_scale_out(system: System, nodes: int, collective: str = "all_reduce") -> tuple[Any, Any, str, dict[str, str]] | None:
+def healthy_scale_out(system: System, nodes: int, collective: str = "all_reduce") -> Healthy | None:
     """(usual, alarm, source, basis) of a collective over several nodes, per node; None where nothing is known."""
     row = healthy_row(system, system.gpus_per_node * nodes, nodes, collective)
     if row is not None:
@@ -260,7 +263,7 @@ def expect_nic(system: System, line: Quantity | None = None) -> Expectation | No
 
 
 def expect_storage(plan: Plan | None, subject: str) -> Expectation | None:
-    """Of one node's reading ("data_read") or writing ("checkpoint_write"): the cluster's share of it, and what was planned with."""
+    """Of one node's reading ("data_read") or writing ("checkpoint_write"): its share of the need, and what was planned with."""
     if plan is None:
         return None
     nodes = max(int(plan.cluster.nodes), 1)

@@ -1,4 +1,4 @@
-"""What a comparison of evidence with a plan says: a verdict per reading, the numbers behind it, the causes and the next step."""
+"""What a comparison of evidence with a plan says: a verdict per reading, its numbers, the causes and the next step."""
 
 from __future__ import annotations
 
