@@ -156,12 +156,14 @@ def _become(wire: socket.socket, order: dict) -> NoReturn:
 
         # the kernel ends when its parent does, which is the nursery and not the process that stands for it
         parent = f"--IPKernelApp.parent_handle={os.getppid()}"
-        IPKernelApp.launch_instance(["-f", order["connection_file"], parent, *OPTIONS])
+        IPKernelApp.launch_instance(["-f", order["connection_file"], parent, f"--IPKernelApp.exec_lines={WIDGETS}", *OPTIONS])
         status = 0
     finally:
         os._exit(status)
 
 
+#: ipywidgets tells the kernel of itself when it is imported; here it was imported before there was a kernel.
+WIDGETS = "import ipywidgets; ipywidgets.register_comm_target()"
 #: Of every session: no history file, and a log that says errors only.
 OPTIONS = ["--HistoryManager.enabled=False", "--IPKernelApp.log_level=40"]
 

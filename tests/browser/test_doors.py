@@ -6,6 +6,7 @@ import datetime
 import http.client
 import json
 import re
+import select
 import threading
 import time
 import uuid
@@ -38,19 +39,24 @@ class Client:
         message |= {"content": content, "channel": channel, "buffers": []}
         self.socket.send(json.dumps(message))
 
+    def one(self, seconds: float) -> dict | None:
+        """The next message, or None when none has begun to come in time. A message that has begun is read to its end."""
+        if not select.select([self.socket.sock], [], [], seconds)[0]:
+            return None
+        self.socket.settimeout(30)
+        raw = self.socket.recv()
+        if isinstance(raw, bytes):
+            count = int.from_bytes(raw[:4], "big")
+            offsets = [int.from_bytes(raw[4 * i + 4 : 4 * i + 8], "big") for i in range(count)] + [len(raw)]
+            raw = raw[offsets[0] : offsets[1]].decode()
+        return json.loads(raw)
+
     def receive(self, seconds: float) -> list[dict]:
         found, until = [], time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            self.socket.settimeout(left)
-            try:
-                raw = self.socket.recv()
-            except websocket.WebSocketTimeoutException:
+            if (message := self.one(left)) is None:
                 break
-            if isinstance(raw, bytes):
-                count = int.from_bytes(raw[:4], "big")
-                offsets = [int.from_bytes(raw[4 * i + 4 : 4 * i + 8], "big") for i in range(count)] + [len(raw)]
-                raw = raw[offsets[0] : offsets[1]].decode()
-            found.append(json.loads(raw))
+            found.append(message)
         return found
 
     def states(self) -> dict:
@@ -60,9 +66,9 @@ class Client:
         self.send("comm_msg", {"comm_id": comm, "data": {"method": "request_states"}})
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            for message in self.receive(1):
-                if "states" in message["content"].get("data", {}):
-                    return message["content"]["data"]["states"]
+            message = self.one(1)
+            if message and "states" in message["content"].get("data", {}):
+                return message["content"]["data"]["states"]
         raise AssertionError("no widget states")
 
     def update(self, model: str, state: dict) -> None:

@@ -79,6 +79,7 @@ def test_undo_survives_a_reload(server, visitor):
     shows(page, "9 full")
     page.get_by_role("button", name="undo").click()
     shows(page, "9 lora")
+    page.wait_for_function("hash => location.hash === hash", arg=address({"batch": 9, "method": "lora"}))
     page.reload()
     ready(page)
     shows(page, "9 lora")
