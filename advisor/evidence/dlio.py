@@ -11,7 +11,8 @@ from advisor.evidence.parts import BandwidthMB, Seconds, lines, number, problem,
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 
 EPOCH = re.compile(
-    r"Epoch ([0-9]{1,5}) - Block [0-9]{1,5} \[(Training|Eval)\] (Accelerator Utilization|Throughput)[^:\n]{0,40}: ([0-9.]{1,20})"
+    r"Epoch ([0-9]{1,5}) - Block [0-9]{1,5} \[(Training|Eval)\] (Accelerator Utilization|Throughput)[^:\n]{0,"
+    r"40}: ([0-9.]{1,20})"
 )
 METRIC = re.compile(
     r"\[METRIC\] ([A-Z][\w /\[\]-]{3,60}?)(?: \(([^)\n]{1,30})\))?: ([0-9.eE+-]{1,20})(?: \(([0-9.eE+-]{1,20})\))?"
@@ -120,7 +121,8 @@ def _problems(reading: DlioReading) -> tuple[Problem, ...]:
             problem(
                 "au_below_threshold",
                 "warning",
-                f"Accelerator utilisation of {reading.au:g} % is below the {reading.threshold_au} % that MLPerf Storage asks for: "
+                f"Accelerator utilisation of {reading.au:g} % is below the {reading.threshold_au} % that MLPerf "
+                f"Storage asks for: "
                 "storage does not keep the accelerators busy.",
                 f"加速器利用率 {reading.au:g}% 低于 MLPerf Storage 要求的 {reading.threshold_au}%：存储喂不饱加速器。",
             )
@@ -132,9 +134,11 @@ def _problems(reading: DlioReading) -> tuple[Problem, ...]:
             problem(
                 "first_step_slow",
                 "warning",
-                f"The first step took {first:.1f} s: it fills the pipeline and is excluded by the rules of MLPerf Storage. Read the "
+                f"The first step took {first:.1f} s: it fills the pipeline and is excluded by the rules of "
+                f"MLPerf Storage. Read the "
                 "utilisation again without it before blaming storage.",
-                f"第一步耗时 {first:.1f} 秒：它在填充流水线，MLPerf Storage 规则不计入。请去掉第一步后重新看利用率，再判断存储。",
+                f"第一步耗时 {first:.1f} 秒：它在填充流水线，MLPerf Storage 规则不计入。"
+                f"请去掉第一步后重新看利用率，再判断存储。",
             )
         )
     if reading.workload is None:
@@ -142,7 +146,8 @@ def _problems(reading: DlioReading) -> tuple[Problem, ...]:
             problem(
                 "workload_unknown",
                 "info",
-                f"The workload is not named: the threshold of {reading.threshold_au} % is that of UNet3D and ResNet50 (CosmoFlow 70 %).",
+                f"The workload is not named: the threshold of {reading.threshold_au} % is that of UNet3D and "
+                f"ResNet50 (CosmoFlow 70 %).",
                 f"未写明负载：阈值 {reading.threshold_au}% 适用于 UNet3D 和 ResNet50（CosmoFlow 为 70%）。",
             )
         )

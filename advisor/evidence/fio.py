@@ -427,7 +427,8 @@ def _problems(reading: FioReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "page_cache",
                 "error",
-                f"This measured the page cache, not the disk (no direct=1{disk}): use direct=1 and files larger than twice the RAM.",
+                f"This measured the page cache, not the disk (no direct=1{disk}): use direct=1 and files larger "
+                f"than twice the RAM.",
                 f"测到的是页缓存而不是磁盘（未设 direct=1{disk_zh}）：请用 direct=1，且文件大于内存的两倍。",
             )
         )
@@ -456,9 +457,11 @@ def _problems(reading: FioReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "random_read_slow",
                 "warning",
-                f"Random reads are {sequential / scattered:.1f} times slower than sequential ones: that is what a shuffling data loader "
+                f"Random reads are {sequential / scattered:.1f} times slower than sequential ones: that is what "
+                f"a shuffling data loader "
                 "sees. Pack samples into shards or cache them locally.",
-                f"随机读比顺序读慢 {sequential / scattered:.1f} 倍：这就是打乱顺序的数据加载会遇到的速度。请打包成分片或做本地缓存。",
+                f"随机读比顺序读慢 {sequential / scattered:.1f} 倍：这就是打乱顺序的数据加载会遇到的速度。"
+                f"请打包成分片或做本地缓存。",
             )
         )
     if any(result.runtime is not None and result.runtime < 10_000 for result in found.results):
@@ -466,7 +469,8 @@ def _problems(reading: FioReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "short_run",
                 "info",
-                "A run of less than 10 s measures caches and burst credits: let it run for minutes (--time_based --runtime=300).",
+                "A run of less than 10 s measures caches and burst credits: let it run for minutes "
+                "(--time_based --runtime=300).",
                 "不足 10 秒的测试只反映缓存和突发额度：请运行数分钟（--time_based --runtime=300）。",
             )
         )

@@ -43,7 +43,8 @@ IBSTATUS = re.compile(r"Infiniband device '([^'\s]{1,40})' port ([0-9]{1,3}) sta
 DEVINFO = re.compile(r"^\W{0,4}hca_id:\s*(\S{1,40})\s*$")
 NETDEV = re.compile(r"\b(\w[\w.-]{1,39}) port ([0-9]{1,3}) ==> (\S{1,40}) \((Up|Down)\)")
 RDMA_LINK = re.compile(
-    r"\blink (\w[\w.-]{1,39})/([0-9]{1,3}) (?:subnet_prefix \S+ )?.{0,120}?\bstate (\w{1,20}) physical_state (\w{1,20})(?:.{0,40}? netdev (\S{1,40}))?"
+    r"\blink (\w[\w.-]{1,39})/([0-9]{1,3}) (?:subnet_prefix \S+ )?.{0,120}?\bstate (\w{1,20}) physical_state "
+    r"(\w{1,20})(?:.{0,40}? netdev (\S{1,40}))?"
 )
 GIDS = re.compile(
     r"^\s*(\w[\w.-]{1,39})\s+([0-9]{1,3})\s+([0-9]{1,4})\s+((?:[0-9a-f]{4}:){7}[0-9a-f]{4})\s+(?:([0-9]{1,3}(?:\.[0-9]{1,3}){3})\s+)?(v1|v2|V1|V2|IB)?\s*(\S{1,40})?\s*$"
@@ -134,6 +135,8 @@ def _parse(text: str, ports: dict[tuple[str, int], dict[str, Any]], gids: list[d
     name = ""
     port: dict[str, Any] | None = None
     for line in lines(text):
+        if len(line) < 6:
+            continue
         if match := IBSTATUS.search(line):
             tool, name, adapter = tool or "ibstatus", match.group(1), {}
             port = ports.setdefault((name, int(match.group(2))), adapter)
@@ -259,7 +262,8 @@ def _problems(reading: IbReading, cut: bool) -> tuple[Problem, ...]:
             problem(
                 "link_down",
                 "error",
-                f"{', '.join(down)} {'is' if len(down) == 1 else 'are'} down: a rate printed there is a placeholder. Check cable, "
+                f"{', '.join(down)} {'is' if len(down) == 1 else 'are'} down: a rate printed there is a "
+                f"placeholder. Check cable, "
                 "transceiver and switch port.",
                 f"{', '.join(down)} 未连通：其显示的速率只是占位值。请检查线缆、光模块和交换机端口。",
             )
@@ -270,7 +274,8 @@ def _problems(reading: IbReading, cut: bool) -> tuple[Problem, ...]:
             problem(
                 "software_rdma",
                 "warning",
-                f"{', '.join(soft)} {'is' if len(soft) == 1 else 'are'} software RDMA or iWARP, not a RoCE or InfiniBand adapter: do "
+                f"{', '.join(soft)} {'is' if len(soft) == 1 else 'are'} software RDMA or iWARP, not a RoCE or "
+                f"InfiniBand adapter: do "
                 "not count it as RDMA capacity.",
                 f"{', '.join(soft)} 是软件 RDMA 或 iWARP，不是 RoCE / InfiniBand 网卡，不能算作 RDMA 能力。",
             )
@@ -281,9 +286,11 @@ def _problems(reading: IbReading, cut: bool) -> tuple[Problem, ...]:
             problem(
                 "roce_not_infiniband",
                 "info",
-                f"{', '.join(ethernet[:8])}: the link layer is Ethernet, so this is RoCE, whatever generation is printed; it needs a "
+                f"{', '.join(ethernet[:8])}: the link layer is Ethernet, so this is RoCE, whatever generation "
+                f"is printed; it needs a "
                 "GID index (RoCE v2, IPv4) and has no LIDs.",
-                f"{', '.join(ethernet[:8])}：链路层为以太网，即 RoCE（与显示的 EDR/HDR 字样无关）；需要 GID index（RoCE v2、IPv4），没有 LID。",
+                f"{', '.join(ethernet[:8])}：链路层为以太网，即 RoCE（与显示的 EDR/HDR 字样无关）；需要 GID "
+                f"index（RoCE v2、IPv4），没有 LID。",
             )
         )
     problems += _speed_problems(devices)
@@ -336,9 +343,11 @@ def _speed_problems(devices: dict[str, dict[str, Any]]) -> list[Problem]:
             problem(
                 "below_adapter",
                 "info",
-                f"Ports run below the fastest of their adapter family ({'; '.join(slow[:8])} Gb/s): a slower model, cable or switch, "
+                f"Ports run below the fastest of their adapter family ({'; '.join(slow[:8])} Gb/s): a slower "
+                f"model, cable or switch, "
                 "or a link that negotiated down.",
-                f"端口速率低于该系列网卡的最高速率（{'; '.join(slow[:8])} Gb/s）：可能是低速型号、线缆或交换机，也可能是协商降速。",
+                f"端口速率低于该系列网卡的最高速率（{'; '.join(slow[:8])} Gb/s）：可能是低速型号、线缆或交换机，"
+                f"也可能是协商降速。",
             )
         )
     if len(set(rates.values())) > 1:

@@ -177,9 +177,11 @@ def _problems(reading: IorReading, cut: bool) -> tuple[Problem, ...]:
             problem(
                 "cached_read",
                 "error",
-                f"{read_:.1f} GB/s of reading against {write:.2f} GB/s of writing is the clients' page cache: the same node reads what "
+                f"{read_:.1f} GB/s of reading against {write:.2f} GB/s of writing is the clients' page cache: "
+                f"the same node reads what "
                 "it has just written. Use -C and -e, and files larger than twice the RAM.",
-                f"读 {read_:.1f} GB/s 而写只有 {write:.2f} GB/s，是客户端页缓存：同一节点读回刚写的数据。请加 -C 和 -e，且文件大于内存的两倍。",
+                f"读 {read_:.1f} GB/s 而写只有 {write:.2f} GB/s，是客户端页缓存：同一节点读回刚写的数据。请加 "
+                f"-C 和 -e，且文件大于内存的两倍。",
             )
         )
     if reading.aggregate is not None and reading.aggregate.m_as("B") < SMALL:
@@ -187,7 +189,8 @@ def _problems(reading: IorReading, cut: bool) -> tuple[Problem, ...]:
             problem(
                 "too_small",
                 "error",
-                f"The whole file is {reading.aggregate.m_as('MiB'):g} MiB: it fits into any cache and is meaningless for sizing.",
+                f"The whole file is {reading.aggregate.m_as('MiB'):g} MiB: it fits into any cache and is "
+                f"meaningless for sizing.",
                 f"文件总共只有 {reading.aggregate.m_as('MiB'):g} MiB：任何缓存都放得下，对容量规划没有意义。",
             )
         )

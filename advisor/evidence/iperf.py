@@ -189,7 +189,8 @@ def _problems(reading: IperfReading) -> tuple[Problem, ...]:
             problem(
                 "retransmits",
                 "warning",
-                f"{reading.retransmits} retransmissions in {reading.seconds:g} s: packets are lost on the way (congestion, a bad cable or "
+                f"{reading.retransmits} retransmissions in {reading.seconds:g} s: packets are lost on the way "
+                f"(congestion, a bad cable or "
                 "small buffers).",
                 f"{reading.seconds:g} 秒内重传 {reading.retransmits} 次：路径上有丢包（拥塞、线缆不良或缓冲过小）。",
             )
@@ -199,7 +200,8 @@ def _problems(reading: IperfReading) -> tuple[Problem, ...]:
             problem(
                 "one_stream",
                 "info",
-                "One TCP stream is limited by one CPU core: use -P 8 before calling a fast link slow. TCP says nothing about RDMA.",
+                "One TCP stream is limited by one CPU core: use -P 8 before calling a fast link slow. TCP says "
+                "nothing about RDMA.",
                 "单个 TCP 流受单个 CPU 核限制：判断高速链路前请用 -P 8。TCP 结果不能说明 RDMA。",
             )
         )

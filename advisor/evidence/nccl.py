@@ -21,14 +21,16 @@ ROW = re.compile(
 )
 SIGNS = ("Collective test starting", "Avg bus bandwidth", "Out of bounds values", "nccl-tests version", "# nThread ")
 FAILURE = re.compile(
-    r"NCCL WARN [^\n]{0,120}?(?:(ibv_\w{1,40}) failed with (?:error )?([0-9]{1,5})|completion (?:from peer [^\n]{0,80}? )?with (?:error|status=)\s?([0-9]{1,5}))"
+    r"NCCL WARN [^\n]{0,120}?(?:(ibv_\w{1,40}) failed with (?:error )?([0-9]{1,5})"
+    r"|completion (?:from peer [^\n]{0,80}? )?with (?:error|status=)\s?([0-9]{1,5}))"
 )
 BOUNDS = re.compile(r"Out of bounds values\s{0,10}:\s{0,10}([0-9]{1,12})(?:\s{1,10}(OK|FAILED|FAIL))?")
 AVERAGE = re.compile(r"Avg bus bandwidth\s{0,10}:\s{0,10}([0-9.eE+-]{1,20})")
 VERSION = re.compile(r"nccl-(?:library|headers)=([0-9]{4,6})")
 VERSION_INFO = re.compile(r"NCCL version ([0-9]+\.[0-9]+\.[0-9]+(?:\+cuda[0-9.]{1,6})?)")
 LABEL = re.compile(
-    r"(?<![\w.\[])([0-9]{1,6})\s{0,2}(?:x\s{0,2})?(?:GPUs?|ranks|processes|MPI tasks|张卡|卡)\b(?!\s{0,2}(?:per|/|each|on each|a)\b)",
+    r"(?<![\w.\[])([0-9]{1,6})\s{0,2}(?:x\s{0,2})?(?:GPUs?|ranks|processes|MPI tasks|张卡|卡)\b"
+    r"(?!\s{0,2}(?:per|/|each|on each|a)\b)",
     re.IGNORECASE,
 )
 LABEL_LAUNCH = re.compile(r"(?:mpirun|mpiexec|srun)\b[^\n]{0,400}?\s(?:-np|-n|--ntasks)[ =]([0-9]{1,6})\b")

@@ -191,7 +191,8 @@ def _shape(reading: NcclReading, rows: list[Row]) -> list[Problem]:
                 "warning",
                 f"Bandwidth peaks at {peak:g} GB/s for {reading.peak_at:~} and collapses to {top:g} GB/s at the largest size: "
                 "congestion or packet loss. The peak is not the network's speed.",
-                f"带宽在 {reading.peak_at:~} 处达到 {peak:g} GB/s，最大消息时跌到 {top:g} GB/s：网络拥塞或丢包，峰值不能代表网络速度。",
+                f"带宽在 {reading.peak_at:~} 处达到 {peak:g} GB/s，最大消息时跌到 {top:g} GB/s：网络拥塞或丢包，"
+                f"峰值不能代表网络速度。",
             )
         )
     elif peak > 1 and (dip := _dip(rows)):
@@ -330,7 +331,8 @@ def failure_problems(reading: NcclReading, text: str) -> tuple[Problem, ...]:
             problem(
                 "rdma_connect_failed",
                 "error",
-                f"The queue pair did not connect (error {reading.errno}): the two ports do not reach each other. With rails that "
+                f"The queue pair did not connect (error {reading.errno}): the two ports do not reach each "
+                f"other. With rails that "
                 "are not routed into each other set NCCL_CROSS_NIC=0 (or use CUDA 13.1 with NCCL 2.29); check the GID index "
                 "(RoCE v2, IPv4) and the link layer.",
                 f"队列对（QP）连接失败（错误 {reading.errno}）：两端口互不可达。若各 rail 之间不互通，请设 NCCL_CROSS_NIC=0"

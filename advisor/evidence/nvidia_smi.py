@@ -338,10 +338,7 @@ def _reading(found: Found) -> NvidiaSmiReading:
         distinct = sum(1 for row in rows if row["timestamp"] == first)
     gpus = found.gpus or (None if only_lines or not rows else distinct or len(rows))
     samples = len(rows) if only_lines else (len(rows) // gpus if gpus and rows and len(rows) > gpus else None)
-    if samples is None or only_lines or gpus == 1:
-        shown = rows
-    else:
-        shown = rows[-gpus:]
+    shown = rows if samples is None or only_lines or gpus == 1 else rows[-gpus:]
     names = [row["name"] for row in shown if row.get("name")]
     same = len(set(names)) == 1
     short = same and names[0].endswith("...")
@@ -405,9 +402,11 @@ def _problems(reading: NvidiaSmiReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "input_starvation",
                 "warning",
-                f"Utilisation swings between {min(reading.util)} % and {max(reading.util)} % (mean {reading.mean_util} %): the GPU "
+                f"Utilisation swings between {min(reading.util)} % and {max(reading.util)} % (mean "
+                f"{reading.mean_util} %): the GPU "
                 "waits for data. Look at num_workers, CPU and storage (many small files on NFS) before the GPU.",
-                f"GPU 利用率在 {min(reading.util)}% 与 {max(reading.util)}% 之间跳动（平均 {reading.mean_util}%）：GPU 在等数据。"
+                f"GPU 利用率在 {min(reading.util)}% 与 {max(reading.util)}% 之间跳动（平均 "
+                f"{reading.mean_util}%）：GPU 在等数据。"
                 "先查 num_workers、CPU 与存储（NFS 上的大量小文件）。",
             )
         )
@@ -416,7 +415,8 @@ def _problems(reading: NvidiaSmiReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "gpu_fault",
                 "error",
-                "A GPU reports an error instead of a value (ERR!): it has fallen off the bus or its sensors are dead; see dmesg for Xid.",
+                "A GPU reports an error instead of a value (ERR!): it has fallen off the bus or its sensors are "
+                "dead; see dmesg for Xid.",
                 "有 GPU 显示错误（ERR!）而不是数值：已掉卡或传感器失效，请查看 dmesg 中的 Xid。",
             )
         )
@@ -426,7 +426,8 @@ def _problems(reading: NvidiaSmiReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "ecc_errors",
                 "error",
-                f"{len(errors)} GPU(s) count uncorrected ECC errors: results may be wrong; drain the node and check row remapping.",
+                f"{len(errors)} GPU(s) count uncorrected ECC errors: results may be wrong; drain the node and "
+                f"check row remapping.",
                 f"{len(errors)} 张 GPU 有不可纠正的 ECC 错误：结果可能出错，请下线节点并检查行重映射。",
             )
         )
@@ -435,7 +436,8 @@ def _problems(reading: NvidiaSmiReading, found: Found) -> tuple[Problem, ...]:
             problem(
                 "mixed_gpus",
                 "warning",
-                f"The GPUs are not all the same ({', '.join(sorted(set(reading.names))[:3])}): every step waits for the slowest.",
+                f"The GPUs are not all the same ({', '.join(sorted(set(reading.names))[:3])}): every step waits "
+                f"for the slowest.",
                 f"GPU 型号不一致（{', '.join(sorted(set(reading.names))[:3])}）：每一步都要等最慢的卡。",
             )
         )

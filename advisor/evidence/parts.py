@@ -1,4 +1,4 @@
-"""What the readers share: quantity types in the units that tools print, careful numbers, lines, and problems in two languages."""
+"""What the readers share: quantities in the units that tools print, careful numbers, lines, problems in two languages."""
 
 from __future__ import annotations
 

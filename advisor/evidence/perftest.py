@@ -291,7 +291,8 @@ def _problems(reading: PerftestReading, text: str, inferred: bool, cut: bool, ta
             problem(
                 "mtu_1024",
                 "warning",
-                f"The RDMA MTU is {reading.mtu}: the Ethernet MTU is probably 1500; set jumbo frames (9000) for an MTU of 4096.",
+                f"The RDMA MTU is {reading.mtu}: the Ethernet MTU is probably 1500; set jumbo frames (9000) for "
+                f"an MTU of 4096.",
                 f"RDMA MTU 为 {reading.mtu}：以太网 MTU 多半是 1500，请设为 9000（RDMA MTU 4096）。",
             )
         )
@@ -300,7 +301,8 @@ def _problems(reading: PerftestReading, text: str, inferred: bool, cut: bool, ta
             problem(
                 "cpu_frequency",
                 "info",
-                "The CPU does not run at its full frequency: set the performance governor; message rates are the first to suffer.",
+                "The CPU does not run at its full frequency: set the performance governor; message rates are "
+                "the first to suffer.",
                 "CPU 未运行在最高频率：请设置 performance 调速器，消息速率最先受影响。",
             )
         )
@@ -360,9 +362,11 @@ def _rate_problems(reading: PerftestReading, text: str, inferred: bool) -> list[
             problem(
                 "line_rate_inferred",
                 "info",
-                f"The paste does not state the line rate; {each:.1f} Gb/s fits a port of {rate:g} Gb/s ({reading.pct_of_line:g} %). "
+                f"The paste does not state the line rate; {each:.1f} Gb/s fits a port of {rate:g} Gb/s "
+                f"({reading.pct_of_line:g} %). "
                 "If the port is faster, this is bad.",
-                f"粘贴的内容没有写线速；{each:.1f} Gb/s 与 {rate:g} Gb/s 端口相符（{reading.pct_of_line:g}%）。若端口更快，则结果偏低。",
+                f"粘贴的内容没有写线速；{each:.1f} Gb/s 与 {rate:g} Gb/s 端口相符（{reading.pct_of_line:g}%）。"
+                f"若端口更快，则结果偏低。",
             )
         )
     elif rate and each > 1.01 * rate:
@@ -387,8 +391,10 @@ def _low(each: float, rate: float) -> Problem:
     return problem(
         "between_line_rates",
         "warning",
-        f"{each:.1f} Gb/s is {100 * each / rate:.0f} % of {rate:g} Gb/s and less of any faster port: no link runs so when well. Pin "
+        f"{each:.1f} Gb/s is {100 * each / rate:.0f} % of {rate:g} Gb/s and less of any faster port: no link "
+        f"runs so when well. Pin "
         "the process to the NIC's socket (numactl), check the PCIe width, the negotiated rate, and use more queue pairs.",
-        f"{each:.1f} Gb/s 只有 {rate:g} Gb/s 的 {100 * each / rate:.0f}%（更快端口则更低）：健康的链路不会如此。请用 numactl 绑定到网卡所在"
+        f"{each:.1f} Gb/s 只有 {rate:g} Gb/s 的 {100 * each / rate:.0f}%（更快端口则更低）：健康的链路不会如此。"
+        f"请用 numactl 绑定到网卡所在"
         "插槽，检查 PCIe 宽度与协商速率，并增加 QP 数。",
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from advisor.evidence.report import EvidenceError, Problem, Report
 
 #: What is kept of a larger file: its head, where headers are, and its tail, where results are.
-HEAD, TAIL = 700_000, 300_000
+HEAD, TAIL = 500_000, 250_000
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 

@@ -449,7 +449,8 @@ def _nic_problems(reading: TopoReading, nics: list[str]) -> list[Problem]:
             problem(
                 "nic_unused",
                 "info",
-                f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} nearest to no GPU: probably storage or management; leave "
+                f"{', '.join(idle)} {'is' if len(idle) == 1 else 'are'} nearest to no GPU: probably storage or "
+                f"management; leave "
                 "them out with NCCL_IB_HCA.",
                 f"{', '.join(idle)} 不是任何 GPU 的最近网卡：多为存储或管理网口，请用 NCCL_IB_HCA 排除。",
             )

@@ -9,11 +9,13 @@ from collections.abc import Callable
 import samples
 
 WEIRD = (
-    "-1", "nan", "inf", "1e999", "-0.0", "٣٤٥", "９９", "²", "9" * 60, "9" * 5000, "0x1f", "1,5", "1.2.3", "", "N/A", "ERR!", "\x00", "%s%n",
+    "-1", "nan", "inf", "1e999", "-0.0", "٣٤٥", "９９", "²", "9" * 60, "9" * 5000, "0x1f", "1,5",
+    "1.2.3", "", "N/A", "ERR!", "\x00", "%s%n",
     "true", "null", "{", "]", "-", "::", "NaN%", "1e-400", "+7", "0",
 )  # fmt: skip
 LOCAL = (
-    ("size", "大小"), ("Active", "Aktiv"), ("Rate", "Débit"), ("GPU", "显卡"), ("Average", "Среднее"), ("sender", "送信側"), (".", ","),
+    ("size", "大小"), ("Active", "Aktiv"), ("Rate", "Débit"), ("GPU", "显卡"), ("Average", "Среднее"),
+    ("sender", "送信側"), (".", ","),
     ("read", "读"), ("time", "Zeit"), ("Memory", "メモリ"),
 )  # fmt: skip
 
@@ -105,7 +107,8 @@ def mix(text: str, rng: random.Random) -> str:
 
 
 TEXT: tuple[Callable[[str, random.Random], str], ...] = (
-    cut, shuffle, drop, repeat, glue, blank_lines, respace, quote, noise_lines, other_numbers, other_characters, colour, translate, mix,
+    cut, shuffle, drop, repeat, glue, blank_lines, respace, quote, noise_lines,
+    other_numbers, other_characters, colour, translate, mix,
 )  # fmt: skip
 
 
@@ -129,7 +132,7 @@ def encode(text: str, rng: random.Random) -> bytes:
 
 def mutant(seed: int) -> tuple[str, bytes]:
     """A name and the bytes of one broken file: one to three mutations of one sample, then an encoding."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 (reproducible, not secret)
     name = sorted(samples.ALL)[seed % len(samples.ALL)]
     text = samples.ALL[name][1]
     done = []
@@ -141,12 +144,13 @@ def mutant(seed: int) -> tuple[str, bytes]:
 
 def huge(seed: int, size: int = 50_000_000) -> bytes:
     """A file of `size` bytes: a sample again and again, one endless line, or nothing but line ends."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 (reproducible, not secret)
     name = sorted(samples.ALL)[seed % len(samples.ALL)]
     text = samples.ALL[name][1]
     kind = seed // len(samples.ALL) % 6
     unit = (
-        text, text.replace("\n", " "), "\n", "a\n", text[: rng.randrange(20, len(text))] + "([{\"' 0123456789" * 3, "=:|-[]<>()\t 0.0,"
+        text, text.replace("\n", " "), "\n", "a\n",
+        text[: rng.randrange(20, len(text))] + "([{\"' 0123456789" * 3, "=:|-[]<>()\t 0.0,"
     )[kind]  # fmt: skip
     return (text.encode() + unit.encode() * (size // len(unit.encode()) + 1))[:size]
 

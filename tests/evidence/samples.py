@@ -36,7 +36,8 @@ def nccl(
         for rank in range(ranks):
             host, device = f"host{rank * nodes // ranks}", rank % (ranks // nodes)
             lines.append(
-                f"#  Rank {rank:2d} Group  0 Pid {4000 + rank:6d} on {host:>10} device {device:2d} [0x{device:02x}] NVIDIA H100 80GB HBM3"
+                f"#  Rank {rank:2d} Group  0 Pid {4000 + rank:6d} on {host:>10} device {device:2d} "
+                f"[0x{device:02x}] NVIDIA H100 80GB HBM3"
             )
         lines.append("#")
     root = "" if layout == "error" else "    root"
@@ -107,7 +108,8 @@ def smi(used: tuple[int, ...] = (1200, 800), total: int = 81559, name: str = "NV
     for i, one in enumerate(used):
         rows += [
             f"|   {i}  {name:<30}   On |   00000000:{0x19 + i:02X}:00.0 Off |                    0 |",
-            f"| N/A   {40 + i}C    P0            {310 + i:4d}W /  700W |   {one:5d}MiB /  {total}MiB |     {util:2d}%      Default |",
+            f"| N/A   {40 + i}C    P0            {310 + i:4d}W /  700W |   {one:5d}MiB /  {total}MiB |     "
+            f"{util:2d}%      Default |",
             "|                                         |                        |             Disabled |",
             rule,
         ]
@@ -138,14 +140,15 @@ index, name, memory.total [MiB], memory.used [MiB], utilization.gpu [%], power.l
 1, NVIDIA A40, 46068 MiB, 45000 MiB, 99 %, 300.00 W
 """
 SMI_BARE_CSV = "NVIDIA L40S, 46068 MiB, 4 MiB\nNVIDIA L40S, 46068 MiB, 9 MiB\n"
-SMI_LIST = "GPU 0: NVIDIA A30 (UUID: GPU-11111111-2222-3333-4444-555555555555)\nGPU 1: NVIDIA A30 (UUID: GPU-66666666-2222-3333-4444-555555555555)\n"
+SMI_LIST = "".join(f"GPU {i}: NVIDIA A30 (UUID: GPU-1111111{i}-2222-3333-4444-555555555555)\n" for i in range(2))
 SMI_LINES = "".join(
     f"| N/A   5{i}C    P0    {90 + i}W / 300W |   7001MiB / 32510MiB |     {util}%      Default |\n"
     for i, util in enumerate((0, 92, 1, 88, 0, 90, 0))
 )
 
 
-def perftest(unit: str = "Gb/sec", rows: tuple[tuple[int, float], ...] = ((65536, 194.5),), *, title: str = "RDMA_Write BW Test",
+def perftest(unit: str = "Gb/sec", rows: tuple[tuple[int, float], ...] = ((65536, 194.5),), *,
+             title: str = "RDMA_Write BW Test",
              mtu: int = 4096, link: str = "IB", extra: str = "", gids: tuple[str, str] | None = None) -> str:  # fmt: skip
     """One run of ib_write_bw: rows of (bytes, average in `unit`)."""
     factor = 2**20 * 8 / 1e9 if unit.startswith("MB") else 1.0
@@ -156,7 +159,8 @@ def perftest(unit: str = "Gb/sec", rows: tuple[tuple[int, float], ...] = ((65536
             for i, (side, gid) in enumerate(zip(("local", "remote"), gids, strict=True))
         )
     table = "".join(
-        f" {size:<10d} 5000             {average * 1.001:.2f}            {average:.2f}\t\t   {average * factor * 1000 / 8 / size:.6f}\n"
+        f" {size:<10d} 5000             {average * 1.001:.2f}            {average:.2f}\t\t   "
+        f"{average * factor * 1000 / 8 / size:.6f}\n"
         for size, average in rows
     )
     return f"""\
@@ -179,7 +183,7 @@ def perftest(unit: str = "Gb/sec", rows: tuple[tuple[int, float], ...] = ((65536
 
 PERFTEST_LATENCY = """\
                     RDMA_Write Latency Test
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
+ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]  t_avg[usec] t_stdev[usec] 99% percentile[usec] 99.9% percentile[usec]
  2       1000          1.71           6.25         1.76              1.79             0.11           2.20                   6.25
 """
 IBSTAT = """\
@@ -379,7 +383,8 @@ IPERF_JSON = """\
          "sum_received": {"seconds": 20.04, "bits_per_second": 9.39e9}}}
 """
 DLIO = "".join(
-    f"[INFO] 2025-02-02T10:00:{step:02d}.{rank}00 Rank {rank} step {step} processed 7 samples in {9.5 if step == 1 else 0.5 + rank / 10} s\n"
+    f"[INFO] 2025-02-02T10:00:{step:02d}.{rank}00 Rank {rank} step {step} processed 7 samples in "
+    f"{9.5 if step == 1 else 0.5 + rank / 10} s\n"
     for step in (1, 2, 3)
     for rank in range(4)
 ) + (

@@ -18,7 +18,8 @@ TARGET = 0.97
 
 #: What a person wrote about a paste; ours are the problems. Not compared word by word.
 SPOKEN = {
-    "note", "verdict", "diagnosis", "warning", "check", "hint", "advice", "pair_with", "avg_reported_in_issue", "combined_from_two",
+    "note", "verdict", "diagnosis", "warning", "check", "hint", "advice", "pair_with",
+    "avg_reported_in_issue", "combined_from_two",
 }  # fmt: skip
 UNITS = {
     "_GBps": "GB/s", "_bytes": "B", "_gbps": "Gbit/s", "_mib": "MiB", "_MiB": "MiB", "_gib": "GiB", "_GiB": "GiB", "_w": "W",
