@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor import catalog
+from advisor.memory.own import narrowed, own_ratios
 from advisor.training import Layout, Training
 
 #: Chosen so that, each source left out in turn, the interval of the others holds about 80 % of its runs: sources differ by more
@@ -86,4 +87,9 @@ def _words(row: dict[str, str]) -> str:
 
 def interval_of(training: Training, layout: Layout | None = None) -> tuple[float, float, str]:
     """(low, high) as multiples of the expected total, and in words what they rest on."""
-    return _intervals()[kind_of(training)]
+    low, high, words = _intervals()[kind_of(training)]
+    ratios = own_ratios(*kind_of(training))
+    if ratios:
+        low, high = narrowed(low, high, ratios)
+        words = f"{words} Narrowed by {len(ratios)} of your own measurements."
+    return low, high, words

@@ -52,7 +52,7 @@ KEYS: MappingProxyType[str, Reader] = MappingProxyType(
     {
         "model": model,
         "method": choice("full", "lora", "qlora", "dora"),
-        "lora": group(rank=integer(1, 4096), targets=targets, dtype=choice("fp32", "bf16")),
+        "lora": group(rank=integer(1, 4096), targets=targets, dtype=choice("fp32", "bf16"), dropout=number(0.0, 0.99)),
         "quantization": group(format=choice("nf4", "fp4", "int8", "int4"), double_quantization=flag, upcast_unquantized=flag),
         "precision": choice("bf16_mixed", "fp16_mixed", "fp32_autocast", "bf16_pure", "fp32", "fp8_mixed"),
         "dtypes": group(weights=DTYPE, gradients=DTYPE, master=DTYPE, moments=DTYPE),
