@@ -60,13 +60,13 @@ class EvidenceModel(traitlets.HasTraits):
         self.items = tuple(one for position, one in enumerate(self.items) if position != index)
 
 
-def to_scenario(report: Report) -> dict[str, Any] | None:
-    """The scenario keys that a configuration states; None for what is no configuration."""
-    convert = getattr(evidence, "to_scenario", None)
-    if convert is not None:
-        return convert(report) or None
-    config = getattr(report.reading, "config", None)
-    return {"model": dict(config)} if report.kind == "hf_config" and config else None
+def imported(report: Report) -> Any:
+    """What a configuration says about a scenario, with what was taken, defaulted and ignored; None where it says nothing."""
+    try:
+        found = evidence.to_scenario(report)
+    except ValueError:
+        return None
+    return found if found.scenario else None
 
 
 def judge(report: Report, plan: Any) -> Any:

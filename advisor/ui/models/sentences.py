@@ -52,6 +52,11 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"the nearest known name is (?P<near>'.+?')\.",
             "目录里没有 {value}，最接近的是 {near}。",
         ),
+        (
+            r"(?:model|gpu|scale_out): (?:Model|GPU|Card|Link|\w+) (?P<value>'.+?') is not in the catalog; "
+            r"known names are for example (?P<near>.+)\.",
+            "目录里没有 {value}，可用的例如 {near}。",
+        ),
         (r"parallelism cannot be used: (?P<what>.+)", "这种并行方式无法使用：{what}"),
     )
 )

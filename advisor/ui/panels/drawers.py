@@ -58,6 +58,8 @@ class PlansDrawer:
         names = self.keeper.names
         if tuple(self.saved.options) != names:
             self.saved.options = names
+        if names and self.saved.value is None:
+            self.saved.value = names[-1]
 
     def _chosen(self, action: Callable[[str], Any]) -> None:
         if not self.saved.value:

@@ -10,7 +10,7 @@ import ipywidgets
 from advisor.evidence import Report
 from advisor.ui.format import number, size
 from advisor.ui.models import PlanModel
-from advisor.ui.models.evidence import EvidenceModel, Item, judge, to_scenario
+from advisor.ui.models.evidence import EvidenceModel, Item, imported, judge
 from advisor.ui.panels.parts import Markup, box, button, escape, make, row, small, table, text, title
 from advisor.ui.panels.why import shown
 from advisor.ui.text import N_, Texts
@@ -95,8 +95,8 @@ class ItemCard:
         drop = button(panel.texts, N_("Take it away"))
         drop.on_click(panel.guard(lambda _: self._drop()))
         buttons = [drop]
-        self.keys = to_scenario(item.report) if item.report is not None else None
-        if self.keys:
+        self.found = imported(item.report) if item.report is not None else None
+        if self.found is not None:
             use = button(panel.texts, N_("Use in the plan"), primary=True)
             use.on_click(panel.guard(lambda _: self._use()))
             buttons.insert(0, use)
@@ -107,7 +107,7 @@ class ItemCard:
         self.panel.evidence.drop(next(index for index, one in enumerate(items) if one is self.item))
 
     def _use(self) -> None:
-        self.panel.model.restore({**self.panel.model.accepted, **self.keys})
+        self.panel.model.restore({**self.panel.model.accepted, **self.found.scenario})
 
     def render(self) -> None:
         """In the present language."""
@@ -130,7 +130,8 @@ class ItemCard:
             words = escape(t("Nothing in it contradicts itself."))
             remarks = f'<p class="advisor-alert advisor-info">✓ {words}</p>'
         found = judge(report, self.panel.model.plan)
-        self.body.value = title(item.name, kind) + remarks + findings(found, self.texts) + reading(report, self.texts)
+        parts = [findings(found, self.texts), notes(self.found, self.texts), reading(report, self.texts)]
+        self.body.value = title(item.name, kind) + remarks + "".join(parts)
 
 
 def findings(found: Any, texts: Texts) -> str:
@@ -142,6 +143,21 @@ def findings(found: Any, texts: Texts) -> str:
     words = "".join(f"<li>{escape(texts.pick(one))}</li>" for one in items)
     head = escape(texts.t("Beside the plan"))
     return f'<div class="advisor-why"><b>{head}</b><ul>{words}</ul></div>' if words else ""
+
+
+def notes(found: Any, texts: Texts) -> str:
+    """What a configuration gives the plan: taken, defaulted, ignored, each folded."""
+    if found is None:
+        return ""
+    t = texts.t
+    heads = (t("Taken from it (%(count)s)"), t("Left to defaults (%(count)s)"), t("Not used (%(count)s)"))
+    parts = []
+    for head, listed in zip(heads, (found.taken, found.defaulted, found.ignored), strict=True):
+        if listed:
+            words = "".join(f"<li>{escape(texts.pick(one.text))}</li>" for one in listed)
+            summary = escape(head % {"count": len(listed)})
+            parts.append(f'<details class="advisor-why"><summary>{summary}</summary><ul>{words}</ul></details>')
+    return "".join(parts)
 
 
 def reading(report: Report, texts: Texts) -> str:

@@ -65,7 +65,7 @@ def source(key: str, texts: Texts) -> Markup:
     except ValueError:
         return Markup(escape(key))
     words = escape(found.title[:90])
-    link = next((word for word in found.locator.split() if word.startswith(("https://", "http://"))), "")
+    link = address(found.locator)
     if link:
         words = f'<a href="{escape(link)}" rel="noreferrer noopener" target="_blank">{words}</a>'
     place = "" if link or not found.locator else f"<br>{escape(found.locator[:80])}"
@@ -74,6 +74,16 @@ def source(key: str, texts: Texts) -> Markup:
     except ValueError:
         dated = f" · {escape(found.as_of)}" if found.as_of else ""
     return Markup(f"{words}{place}<small>{dated}</small>")
+
+
+def address(locator: str) -> str:
+    """Where a source is on the web; "" where its locator does not say."""
+    for word in locator.replace(",", " ").replace(";", " ").split():
+        if word.startswith(("https://", "http://")):
+            return word
+        if word.lower().startswith("arxiv:"):
+            return f"https://arxiv.org/abs/{word[6:]}"
+    return ""
 
 
 def shown(value: Any, lang: str) -> str:

@@ -1,0 +1,302 @@
+"""Widgets linked to the models: what they show, what they send, and that a switch of language changes words only."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import ipywidgets
+import pytest
+
+from advisor import make_plan
+from advisor.ui import app, display
+from advisor.ui.models.planning import START
+from advisor.ui.panels import drawers, tables, why
+from advisor.ui.panels.parts import Markup, table
+from advisor.ui.text import Texts
+
+PLANS = {
+    "one card": START,
+    "does not fit": {"model": "Llama 3.1 8B", "method": "full", "gpu": "L40S", "gpus": 1},
+    "two boxes": {"model": "Llama 3.1 8B", "method": "full", "gpu": "A100-80", "gpus": 16, "scale_out": "Ethernet 25G TCP"},
+    "yuan": {**START, "purchase": {"currency": "CNY"}},
+    "MoE": {"model": "Mixtral 8x7B", "method": "qlora"},
+}
+
+
+class Checker(HTMLParser):
+    """Finds unbalanced tags and collects the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("br", "i", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag != "i":
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def words_of(html: str) -> str:
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    return " ".join(checker.words)
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return {name: make_plan(given) for name, given in PLANS.items()}
+
+
+@pytest.fixture
+def walk():
+    return app.page("02_vram_budget")
+
+
+def field(page, path):
+    fields = [*page.form.job, *(one for section in page.form.sections for one in section.fields)]
+    return next(one for one in fields if one.control.path == path)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", PLANS)
+def test_every_table_of_every_plan_renders(plans, name, lang):
+    texts = Texts(lang=lang)
+    for stage, cards in tables.CARDS.items():
+        for card in cards:
+            shown = words_of(card.render(plans[name], texts))
+            assert not re.search(r"\bnan\b|\bNone\b|Quantity", shown), (stage, card.title)
+        assert words_of(why.explanation(plans[name], stage, texts))
+
+
+def test_a_plan_that_does_not_fit_shows_the_ladder(plans):
+    texts = Texts()
+    shown = words_of(tables.memory.ladder(plans["does not fit"], texts))
+    for rung in plans["does not fit"].memory.escalation:
+        assert rung.text["en"] in shown
+    assert tables.memory.ladder(plans["one card"], texts) == ""  # nothing has to change: no card
+
+
+def test_the_links_are_told_apart_only_where_there_are_any(plans):
+    texts = Texts()
+    assert tables.cluster.links(plans["one card"], texts) == ""
+    assert "needed between nodes" in words_of(tables.cluster.links(plans["two boxes"], texts))
+
+
+def test_each_step_of_the_trail_has_formula_numbers_and_source(plans):
+    shown = why.explanation(plans["one card"], "memory", Texts())
+    for step in plans["one card"].memory.trail:
+        assert step.name.replace("_", " ") in shown
+    assert "<code>reserved + runtime</code>" in shown and 'href="http' in shown
+
+
+def test_tables_escape_what_they_are_given():
+    assert "&lt;b&gt;" in table([("a", False)], [("<b>",)]) and "<b>x" in table([("a", False)], [(Markup("<b>x</b>"),)])
+
+
+def test_the_page_names_are_those_of_the_notebooks():
+    with pytest.raises(ValueError, match="A page is one of"):
+        app.page("99_other")
+
+
+def test_a_change_reaches_every_part(walk):
+    before = walk.summary.figures.value
+    field(walk, "method").input.value = "qlora"
+    assert walk.model.given["method"] == "qlora"
+    assert walk.summary.figures.value != before and "QLoRA" in walk.summary.figures.value
+    assert "Changed" in walk.summary.since.value and "VRAM per card" in walk.summary.since.value
+    assert walk.keeper.given == walk.model.accepted and walk.keeper.can_undo is False
+    field(walk, "gpu").input.value = "L40S"
+    assert "L40S" in walk.summary.figures.value
+    walk.keeper.undo()
+    assert field(walk, "gpu").input.value == "" and "gpu" not in walk.model.given
+    walk.keeper.redo()
+    assert field(walk, "gpu").input.value == "L40S"
+
+
+def test_defaults_are_shown_and_marked(walk):
+    assert field(walk, "sequence_length").input.placeholder == "2 048 · default"
+    assert field(walk, "micro_batch_size").input.placeholder.endswith("· worked out")
+    assert field(walk, "attention").input.label == "SDPA (PyTorch) · default"
+    assert field(walk, "gpu").input.label.startswith("advise me (")
+    field(walk, "sequence_length").input.value = "4096"
+    assert field(walk, "sequence_length").input.value == "4 096"
+
+
+def test_every_control_has_its_unit_and_its_word_explained(walk):
+    one = field(walk, "sequence_length")
+    assert one.input.description == 'Sequence length <span class="advisor-unit">tokens</span>'
+    assert "<details" in one.help.value and "cutoff" in one.help.value
+
+
+def test_a_refused_value_stays_with_its_sentence_beside_it(walk):
+    one = field(walk, "micro_batch_size")
+    one.input.value = "many"
+    assert one.input.value == "many"
+    assert 'role="alert"' in one.problem.value and "is not a whole number" in one.problem.value
+    assert one.problem in one.root.children
+    assert "numbers before your last change" in walk.summary.since.value
+    walk.texts.lang = "zh"
+    assert "不是整数" in one.problem.value and one.input.value == "many"
+    one.back.click()
+    assert one.problem not in one.root.children and one.input.value == ""
+    assert walk.model.problem is None
+
+
+def test_a_contradiction_can_be_taken_away_where_it_is_explained(walk):
+    section = next(one for one in walk.form.sections if one.stage == "workload")
+    assert section.fields == []  # folded: not made yet
+    section.head.value = True
+    field(walk, "lora.rank").input.value = "64"
+    section.head.value = False
+    method = field(walk, "method")
+    method.input.value = "full"
+    assert method.input.value == "full" and method.remedy in method.root.children[2].children
+    method.remedy.click()
+    assert walk.model.problem is None and walk.model.plan.training.method == "full"
+
+
+def test_a_trouble_inside_a_folded_section_opens_it(walk):
+    section = next(one for one in walk.form.sections if one.stage == "cluster")
+    walk.model.type("gpus", "4")
+    assert not section.head.value
+    walk.model.type("parallelism.tensor", "8")
+    assert walk.model.problem is not None and section.head.value
+    one = field(walk, "parallelism.tensor")
+    assert one.problem in one.root.children and one.input.value == "8"
+
+
+def test_any_size_or_name_can_be_typed(walk):
+    one = field(walk, "model")
+    one.input.value = "*"
+    assert one.other in one.root.children and walk.model.given["model"] == START["model"]
+    one.other.value = "13B"
+    assert walk.model.plan.workload.parameters_total.m_as("parameter") == pytest.approx(13e9, rel=0.05)
+    assert one.input.value == "*"
+    one.other.value = "no such model"
+    assert "not in the catalog" in one.problem.value and one.other.value == "no such model"
+    one.input.value = "Qwen3 8B"
+    assert walk.model.problem is None and one.other not in one.root.children
+
+
+def test_the_language_changes_words_and_nothing_else(walk):
+    given, plan = dict(walk.model.given), walk.model.plan
+    walk.texts.lang = "zh"
+    assert walk.language.value == "zh"
+    assert (walk.model.given, walk.model.plan) == (given, plan)
+    assert "一张卡放得下" in walk.summary.figures.value
+    assert field(walk, "sequence_length").input.placeholder == "2 048 · 默认"
+    walk.texts.lang = "en"
+    assert "Fits one card" in walk.summary.figures.value
+
+
+@pytest.mark.parametrize("name", ["advisor", "01_model_and_method", "03_cards_and_interconnect"])
+def test_no_widget_is_left_without_words_in_either_language(name):
+    page = app.page(name)
+    for lang in ("en", "zh"):
+        page.texts.lang = lang
+        for widget in widgets_in(page.root):
+            if isinstance(widget, (ipywidgets.Button, ipywidgets.ToggleButton, ipywidgets.Text, ipywidgets.Dropdown)):
+                assert widget.description, widget
+    assert page.alerts.message == ""
+
+
+def widgets_in(root):
+    yield root
+    for child in getattr(root, "children", ()):
+        yield from widgets_in(child)
+
+
+def test_why_is_rendered_when_it_is_asked_for(walk):
+    panel = walk.results[0]
+    assert panel.trail.value == ""
+    panel.why.value = True
+    assert "logits" in panel.trail.value
+    panel.why.value = False
+    assert panel.trail.value == ""
+
+
+def test_drawers_open_one_at_a_time_and_compare_fills(walk):
+    walk.toggles["plans"].value = True
+    assert isinstance(walk._made["plans"], drawers.PlansDrawer) and len(walk.drawer.children) == 1
+    walk.toggles["compare"].value = True
+    assert walk.toggles["plans"].value is False
+    compare = walk._made["compare"]
+    compare.keep.click()
+    field(walk, "method").input.value = "qlora"
+    assert "QLoRA" in compare.shown.value and "LoRA r16" in compare.shown.value
+    compare.drops[0].click()
+    assert compare.shown.value == ""
+    walk.toggles["compare"].value = False
+    assert walk.drawer.children == ()
+
+
+def test_named_plans_and_files(walk, monkeypatch):
+    walk.toggles["plans"].value = True
+    drawer, sent = walk._made["plans"], []
+    drawer.name.value = "small"
+    next(one for one in widgets_in(drawer.root) if getattr(one, "description", "") == "Save").click()
+    assert drawer.saved.options == ("small",)
+    monkeypatch.setattr(walk.keeper, "save_file", lambda name, mime, content: sent.append((name, content)))
+    drawer.download_scenario()
+    drawer.download_plan()
+    assert json.loads(sent[0][1]) == START
+    assert drawers.given_in(sent[1][1])["model"] == START["model"]  # a plan carries its scenario
+    field(walk, "method").input.value = "qlora"
+    next(one for one in widgets_in(drawer.root) if getattr(one, "description", "") == "Open").click()
+    assert walk.model.given == START
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[" * 10_000, b"x" * (drawers.LARGEST_FILE + 1)])
+def test_a_file_that_is_no_plan_is_one_sentence(content):
+    with pytest.raises(ValueError) as caught:
+        drawers.given_in(content)
+    assert set(caught.value.text) == {"en", "zh"}
+
+
+def test_a_config_json_can_be_opened_as_a_plan():
+    given = drawers.given_in(b'{"hidden_size": 4096, "num_hidden_layers": 32}')
+    assert given == {"model": {"hidden_size": 4096, "num_hidden_layers": 32}}
+
+
+def test_a_log_is_read_and_a_configuration_taken_into_the_plan():
+    page = app.page("06_verify")
+    page.panel.paste.value = "this is no log"
+    page.panel.read.click()
+    (card,) = page.panel.cards.values()
+    assert 'role="alert"' in card.body.value and page.panel.paste.value == ""
+    page.panel.evidence.add(
+        "config.json",
+        '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 16,'
+        '"num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 128256,'
+        '"tie_word_embeddings": true}',
+    )
+    card = next(iter(page.panel.cards.values()))
+    assert "recognised by its content" in card.body.value
+    card._use()
+    assert page.model.plan.workload.parameters_total.m_as("parameter") == pytest.approx(1.24e9, rel=0.02)
+
+
+def test_a_plan_in_a_cell_shows_table_and_chart(plans):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    display.register(shell)
+    formatter = shell.display_formatter.ipython_display_formatter
+    plan = plans["one card"]
+    for value in (plan, plan.workload, plan.memory, plan.cluster, plan.storage, plan.budget):
+        assert formatter.lookup(value) is display.show
+    root = display._plan(plan)
+    shown = " ".join(getattr(one, "value", "") for one in widgets_in(root) if isinstance(one, ipywidgets.HTML))
+    assert "Fits one card" in shown and "advisor-table" in shown
+    kinds = {type(one).__name__ for one in widgets_in(display._estimate(plan.memory, "memory"))}
+    assert "Chart" in kinds
