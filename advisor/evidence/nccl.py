@@ -297,6 +297,8 @@ def _with_ranks(reading: NcclReading, rows: list[Row], ranks: Ranks, text: str) 
     if sure is None and near is not None and reading.consistent and near >= 2 and abs(near - round(near)) <= 0.05:
         close = told_count or ranks.listed
         sure = close if close and abs(close - near) <= 0.02 * near**2 / 100 + 0.5 else None
+        if sure is None and near < 40:
+            sure = round(near)  # numbers printed with fewer digits than nccl-tests gives
     labels = [int(one) for one in (*LABEL.findall(_prose(text)), *LABEL_LAUNCH.findall(text)) if int(one) > 1]
     settled = sure or told_count or (ranks.listed if ranks.whole else None)
     label = (settled if settled in labels else max(labels)) if labels else None

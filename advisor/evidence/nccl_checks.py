@@ -39,6 +39,9 @@ def check(
             problems += impossible + _ranks(reading, ranks) + _shape(reading, rows) + _wire(reading, text)
         problems += _wrong(reading)
         problems += _reading_rules(reading, rows)
+    elif reading.avg_bus_bandwidth is not None and reading.avg_bus_bandwidth.m_as("GB/s") == 0:
+        problems.append(_alone())
+        reading = replace(reading, valid=False)
     if reading.by_nodes is not None:
         problems.append(_several_in_one())
     elif reading.by_run is not None:
@@ -69,18 +72,18 @@ def check(
 def _one_rank(reading: NcclReading, rows: list[Row], ranks: Ranks) -> list[Problem]:
     halves = [half for row in rows for _, half in row.halves if half.algbw]
     zero = bool(halves) and all(half.busbw == 0 for half in halves) and max(half.algbw for half in halves) > 0.1
-    if not zero:
-        return []
-    return [
-        problem(
-            "one_rank_jobs",
-            "error",
-            "All bus bandwidths are 0 although data moved: every process ran as its own 1-rank job, as a binary built without "
-            "MPI=1 does. This run says nothing about the network; build nccl-tests with MPI=1 and run again.",
-            "有数据传输而所有 busbw 为 0：每个进程都是独立的单 rank 任务（编译 nccl-tests 时没有 MPI=1）。"
-            "本次结果与网络无关，请用 MPI=1 重新编译后再测。",
-        )
-    ]
+    return [_alone()] if zero else []
+
+
+def _alone() -> Problem:
+    return problem(
+        "one_rank_jobs",
+        "error",
+        "All bus bandwidths are 0 although data moved: every process ran as its own 1-rank job, as a binary built without "
+        "MPI=1 does. This run says nothing about the network; build nccl-tests with MPI=1 and run again.",
+        "有数据传输而所有 busbw 为 0：每个进程都是独立的单 rank 任务（编译 nccl-tests 时没有 MPI=1）。"
+        "本次结果与网络无关，请用 MPI=1 重新编译后再测。",
+    )
 
 
 def _ratios(reading: NcclReading, rows: list[Row]) -> list[Problem]:

@@ -159,6 +159,7 @@ def _table(text: str, found: Found) -> None:
             continue
         if current is not None and ("Not Supported" in line or "Unknown Error" in line) and "mem_total" not in current:
             _vitals(line, cells, None, current)
+            current["mem_total"] = None  # shared with the CPU, or not readable
             after_memory = True
             continue
         if after_memory and current is not None and len(cells) > 2 and not cells[0].strip() and cells[2].strip():
@@ -335,7 +336,7 @@ def _reading(found: Found) -> NvidiaSmiReading:
     distinct = len(set(keys)) if all(keys) and keys else None
     if distinct is None and rows and "timestamp" in rows[0]:
         first = rows[0]["timestamp"]
-        distinct = sum(1 for row in rows if row["timestamp"] == first)
+        distinct = sum(1 for row in rows if row.get("timestamp") == first)
     gpus = found.gpus or (None if only_lines or not rows else distinct or len(rows))
     samples = len(rows) if only_lines else (len(rows) // gpus if gpus and rows and len(rows) > gpus else None)
     shown = rows if samples is None or only_lines or gpus == 1 else rows[-gpus:]
