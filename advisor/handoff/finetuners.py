@@ -196,6 +196,7 @@ def axolotl_settings(job: Job) -> dict[str, Any]:
     if job.recomputes:
         settings["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
     if training.fused_loss:
+        # the plug-in's own setting, which axolotl reads once the plug-in is named
         settings |= {"plugins": ["axolotl.integrations.liger.LigerPlugin"], "liger_fused_linear_cross_entropy": True}
     if job.adapters:
         lora = training.lora

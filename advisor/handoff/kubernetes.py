@@ -22,13 +22,13 @@ def _size(quantity: Any, least: int) -> str:
 
 
 def _resources(job: Job) -> dict[str, Any]:
-    wanted: dict[str, Any] = {GPU_RESOURCES[job.gpu_vendor]: job.gpus_per_node}
+    wanted: dict[str, str] = {GPU_RESOURCES[job.gpu_vendor]: str(job.gpus_per_node)}
     if job.rdma:
         name = RDMA_RESOURCES.get(job.scale_out_kind)
         # a shared RDMA device gives all ports at once; EFA is counted by interface
-        wanted[name or OTHER_RDMA] = max(job.nics_per_node, 1) if name else 1
+        wanted[name or OTHER_RDMA] = str(max(job.nics_per_node, 1) if name else 1)
     ram = math.ceil(job.plan.memory.host_ram.m_as("GiB / node"))
-    return {"requests": {**wanted, "cpu": 6 * job.gpus_per_node, "memory": f"{ram}Gi"}, "limits": dict(wanted)}
+    return {"requests": {**wanted, "cpu": str(6 * job.gpus_per_node), "memory": f"{ram}Gi"}, "limits": dict(wanted)}
 
 
 def _volumes(job: Job, files: dict[str, str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

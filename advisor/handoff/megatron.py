@@ -52,7 +52,6 @@ def model_arguments(job: Job) -> dict[str, Any]:
     """The architecture in Megatron's options; True is a switch."""
     a = job.architecture
     options: dict[str, Any] = {
-        "use-mcore-models": True,
         "num-layers": a.num_layers,
         "hidden-size": a.hidden_size,
         "ffn-hidden-size": a.intermediate_size,
@@ -105,6 +104,24 @@ def model_arguments(job: Job) -> dict[str, Any]:
     return options
 
 
+def pipeline_split(job: Job) -> dict[str, Any]:
+    """How layers go over stages that do not divide them: embedding and loss count as layers, or all is spelled out."""
+    layers = job.architecture.num_layers
+    stages = int(job.layout.pipeline_parallel_size) * int(job.layout.virtual_pipeline)
+    if layers % stages == 0:
+        return {}
+    if (layers + 2) % stages == 0:
+        return {"account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}
+    # E: embedding, t: a layer, L: loss; the first and the last stage have the fewest layers
+    least, more = divmod(layers, stages)
+    counts = [least] * stages
+    for index in range(more):
+        counts[1 + index if stages > more + 1 else index] += 1
+    parts = ["t" * count for count in counts]
+    parts[0], parts[-1] = "E" + parts[0], parts[-1] + "L"
+    return {"pipeline_model_parallel_layout": "|".join(parts)}
+
+
 def run_arguments(job: Job) -> dict[str, Any]:
     """Layout, batch, precision, recomputation, optimizer and checkpoints in Megatron's options."""
     layout, training = job.layout, job.training
@@ -124,7 +141,7 @@ def run_arguments(job: Job) -> dict[str, Any]:
         "cross-entropy-loss-fusion": training.fused_loss,
         "optimizer": OPTIMIZERS[training.optimizer],
         "lr": job.learning_rate,
-        "min-lr": job.learning_rate / 10,
+        "min-lr": round(job.learning_rate / 10, 12),
         "lr-decay-style": "cosine",
         "lr-warmup-iters": job.warmup_steps,
         "weight-decay": 0.1,
@@ -135,7 +152,8 @@ def run_arguments(job: Job) -> dict[str, Any]:
     }
     if job.architecture.num_experts:
         options["expert-model-parallel-size"] = int(layout.expert_parallel_size)
-    if layout.virtual_pipeline > 1:
+    options |= {name.replace("_", "-"): value for name, value in pipeline_split(job).items()}
+    if layout.virtual_pipeline > 1 and "pipeline-model-parallel-layout" not in options:
         options["num-virtual-stages-per-pipeline-rank"] = int(layout.virtual_pipeline)
     if zero in (1,):
         options |= {"use-distributed-optimizer": True, "overlap-grad-reduce": True, "overlap-param-gather": True}
@@ -192,7 +210,13 @@ def _place_arguments(job: Job) -> dict[str, Any]:
 def megatron_arguments(job: Job) -> dict[str, Any]:
     """Every option of `megatron.args`; False and None are left out."""
     every = model_arguments(job) | run_arguments(job) | _place_arguments(job)
-    return {name: value for name, value in every.items() if value not in (False, None)}
+    return {name: value for name, value in every.items() if value is not None and value is not False}
+
+
+def _connections(job: Job) -> tuple[str, ...]:
+    """One hardware queue keeps tensor parallelism's overlap in order; Megatron's FSDP needs several."""
+    fsdp = int(job.layout.zero_stage) in STRATEGIES
+    return () if fsdp else ("export CUDA_DEVICE_MAX_CONNECTIONS=1  # keeps communication and compute in order",)
 
 
 def megatron_kit(job: Job) -> dict[str, str]:
@@ -209,11 +233,7 @@ def megatron_kit(job: Job) -> dict[str, str]:
     for name, value in megatron_arguments(job).items():
         lines.append(f"--{name}" if value is True else f"--{name} {one_line(value, 300)}")
     script = '"${MEGATRON_DIR:-/opt/Megatron-LM}/pretrain_gpt.py" "${arguments[@]}"'
-    before = (
-        READ_ARGUMENTS,
-        'arguments+=(--save "$CHECKPOINT_DIR" --load "$CHECKPOINT_DIR")',
-        "export CUDA_DEVICE_MAX_CONNECTIONS=1",
-    )
+    before = (READ_ARGUMENTS, 'arguments+=(--save "$CHECKPOINT_DIR" --load "$CHECKPOINT_DIR")', *_connections(job))
     return {
         "launch.sh": launch_script(job, engine, torchrun(job, script), before, stop="TERM"),
         "megatron.args": comments(header(job, engine)) + "\n".join(lines) + "\n",
@@ -233,7 +253,8 @@ def bridge_settings(job: Job) -> dict[str, dict[str, Any]]:
         "sequence_parallel": bool(layout.sequence_parallel) and layout.tensor_parallel_size > 1,
         "seq_length": int(layout.sequence_length),
     }
-    if layout.virtual_pipeline > 1:
+    model |= pipeline_split(job)
+    if layout.virtual_pipeline > 1 and "pipeline_model_parallel_layout" not in model:
         model["virtual_pipeline_model_parallel_size"] = int(layout.virtual_pipeline)
     if layout.activation_recomputation == "full":
         model |= {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
@@ -242,7 +263,7 @@ def bridge_settings(job: Job) -> dict[str, dict[str, Any]]:
     optimizer: dict[str, Any] = {
         "optimizer": OPTIMIZERS[training.optimizer],
         "lr": job.learning_rate,
-        "min_lr": job.learning_rate / 10,
+        "min_lr": round(job.learning_rate / 10, 12),
         "weight_decay": 0.0 if job.adapters else 0.1,
         "adam_beta1": 0.9,
         "adam_beta2": 0.95,
@@ -264,7 +285,7 @@ def bridge_settings(job: Job) -> dict[str, dict[str, Any]]:
             "hf_model": job.model,
             "mixed_precision": {
                 "bf16_mixed": "bf16_mixed",
-                "fp16_mixed": "16-mixed",
+                "fp16_mixed": "fp16_mixed",
                 "fp8_mixed": "bf16_with_fp8_current_scaling_mixed",
                 "fp32": "",
             }[training.precision],
@@ -335,9 +356,7 @@ def bridge_kit(job: Job) -> dict[str, str]:
     if job.adapters and job.layout.zero_stage > 1:
         refusals.refuse(engine, f"its FSDP (ZeRO-{job.layout.zero_stage}) does not go with adapters", "accelerate")
     return {
-        "launch.sh": launch_script(
-            job, engine, torchrun(job, "train_bridge.py"), ("export CUDA_DEVICE_MAX_CONNECTIONS=1",), stop="TERM"
-        ),
+        "launch.sh": launch_script(job, engine, torchrun(job, "train_bridge.py"), _connections(job), stop="TERM"),
         "bridge.yaml": to_yaml(bridge_settings(job), header(job, engine)),
         "train_bridge.py": template("train_bridge.py"),
     }

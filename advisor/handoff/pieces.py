@@ -21,7 +21,7 @@ STOPPABLE = """\
 setsid {command} &
 main=$!
 stopped=
-trap 'stopped=1; kill -{signal} $(cat "/proc/$main/task/$main/children") 2>/dev/null || true' TERM USR1 INT
+trap 'stopped=1; kill -{signal} $(cat /proc/"$main"/task/*/children) 2>/dev/null || true' TERM USR1 INT
 status=0
 wait "$main" || status=$?
 while kill -0 "$main" 2>/dev/null; do status=0; wait "$main" || status=$?; done

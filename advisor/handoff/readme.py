@@ -127,13 +127,18 @@ def _third(job: Job, engine: str) -> str:
 def acceptance(job: Job) -> str:
     """`acceptance.md`: commands to run before the run is trusted, and the numbers of the plan they must reach."""
     plan, cluster = job.plan, job.plan.cluster
+    amd = job.gpu_vendor == "AMD"
     slow = cluster.throughput.high.m_as("s")
     connect = cluster.interconnect
     rows: list[tuple[str, str, str]] = [
-        ("every card is there", "nvidia-smi -L | wc -l", f"{job.gpus_per_node} on each of {job.nodes} node(s)"),
+        (
+            "every card is there",
+            "rocm-smi --showid" if amd else "nvidia-smi -L | wc -l",
+            f"{job.gpus_per_node} on each of {job.nodes} node(s)",
+        ),
         (
             "GPU memory (VRAM) in use",
-            "nvidia-smi --query-gpu=memory.used --format=csv",
+            "rocm-smi --showmeminfo vram" if amd else "nvidia-smi --query-gpu=memory.used --format=csv",
             f"at most {plan.memory.high.m_as('GiB / GPU'):.1f} GiB of {plan.memory.capacity.m_as('GiB / GPU'):.1f} GiB",
         ),
         ("step time after 20 steps", "the log", f"{cluster.step_time.m_as('s'):.3g} s, at most {slow:.3g} s"),

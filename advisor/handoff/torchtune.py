@@ -60,12 +60,11 @@ def _torchtune_model(job: Job, package: str, size: str) -> dict[str, Any]:
     if not job.adapters:
         return {"_component_": f"torchtune.models.{package}.{package}_{size}" if package != "qwen2_5" else _qwen(size)}
     lora, method = job.training.lora, job.training.method
-    prefix = "qlora" if method == "qlora" else "lora"
     names = set(target_names(job))
     unknown = names - set(TORCHTUNE_ATTENTION) - MLP
     if unknown:
         refusals.refuse("torchtune", f"it puts no adapter on {one_line(min(unknown), 40)}", "accelerate")
-    model = f"{prefix}_{package}_{size}" if package != "qwen2_5" else _qwen(size, prefix).rpartition(".")[2]
+    model = f"lora_{package}_{size}" if package != "qwen2_5" else _qwen(size, "lora").rpartition(".")[2]
     return {
         "_component_": f"torchtune.models.{package}.{model}",
         "lora_attn_modules": [value for name, value in TORCHTUNE_ATTENTION.items() if name in names],
@@ -74,6 +73,7 @@ def _torchtune_model(job: Job, package: str, size: str) -> dict[str, Any]:
         "lora_alpha": ALPHA_OVER_RANK * lora.rank,
         "lora_dropout": 0.05 if lora.dropout else 0.0,
         **({"use_dora": True} if method == "dora" else {}),
+        **({"quantize_base": True} if method == "qlora" else {}),
     }
 
 
@@ -119,7 +119,7 @@ def torchtune_settings(job: Job) -> dict[str, Any]:
         "epochs": max(1, round(job.plan.scenario["epochs"]["value"])),
         "max_steps_per_epoch": None,
         "optimizer": {**TORCHTUNE_OPTIMIZERS[training.optimizer], "lr": job.learning_rate},
-        "loss": {"_component_": "torchtune.modules.loss.LinearCrossEntropyLoss"},
+        "loss": {"_component_": "torchtune.modules.loss.CEWithChunkedOutputLoss"},
         "clip_grad_norm": 1.0 if not training.optimizer_in_backward else None,
         "lr_scheduler": {
             "_component_": "torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup",
@@ -165,6 +165,8 @@ def torchtune_kit(job: Job) -> dict[str, str]:
         refusals.refuse(engine, f"it has no builder of {one_line(job.architecture.name, 60)}", "llamafactory")
     if job.layout.offload != "none" and job.gpus == 1:
         refusals.refuse(engine, "it offloads weights across several cards only", "deepspeed")
+    if job.training.optimizer_in_backward and job.layout.gradient_accumulation_steps > 1:
+        refusals.refuse(engine, "an optimizer step inside the backward pass goes with no gradient accumulation", "")
     if job.training.activation_offload and not job.recomputes:
         refusals.refuse(engine, "it offloads activations only together with recomputation", "")
     kind = "lora_finetune" if job.adapters else "full_finetune"

@@ -38,6 +38,7 @@ SCENARIOS: dict[str, dict] = {
         "precision": "bf16_pure",
         "optimizer": "paged_adamw_8bit",
         "optimizer_in_backward": True,
+        "gradient_accumulation_steps": 1,
         "gpu": "a100-80",
         "gpus": 1,
     },
