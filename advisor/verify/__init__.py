@@ -1,6 +1,6 @@
 """Does a platform keep its promises? Evidence against a plan, the acceptance kit that gathers it, the fabric's set-up.
 
-verification = check([advisor.read(path)], plan)          # pass, marginal, fail or not comparable, with causes and next commands
+verification = check([advisor.read(path)], plan)          # pass, marginal, fail, not comparable; causes; next commands
 verification.questions                                    # network, storage, healing: yes, partly, no or not tested yet
 acceptance_kit(plan)                                      # {file name: text} to run on a trial machine
 fabric_sheet(plan)                                        # how to set the network up, step by step

@@ -17,6 +17,7 @@ from advisor.verify.expect import (
     expect_scale_up,
     find_gpu,
     node_wire,
+    share,
     shown,
 )
 from advisor.verify.records import Expectation, Line, System

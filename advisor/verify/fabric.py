@@ -255,12 +255,7 @@ def _nearness(reading: Any, context: Context, draft: Draft) -> None:
             verdict,
             ", ".join(sorted({one.get("class", "") for one in near.values()})),
             "PIX, PXB",
-            both(
-                f"No near NIC for {names_en}: GPUDirect is slow or off there."
-                if names_en
-                else "Every GPU has a NIC at PIX or PXB.",
-                f"{names_en} 没有就近网卡：该处 GPUDirect 慢或关闭。" if names_en else "每张 GPU 都有 PIX 或 PXB 网卡。",
-            ),
+            _nearness_sentence(far, middling),
         )
     )
 

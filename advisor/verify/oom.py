@@ -71,8 +71,8 @@ def judge_oom(report: Report, context: Context) -> Draft:
     if needed > high:
         draft.shown.add("not_as_planned")
         draft.sentence = both(
-            f"At least {shown(needed)} was needed where the plan predicts {shown(predicted)} (up to {shown(high)}): this is not "
-            f"the run that was planned, or the plan is wrong about it.{guess_en}",
+            f"At least {shown(needed)} was needed where the plan predicts {shown(predicted)} (up to {shown(high)}): this is "
+            f"not the run that was planned, or the plan is wrong about it.{guess_en}",
             f"至少需要 {shown(needed)}，方案预测 {shown(predicted)}（最高 {shown(high)}）："
             f"实际运行与方案不同，或方案估计有误。{guess_zh}",
         )
