@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.evidence.deepspeed_checks import check
-from advisor.evidence.documents import Document, document
+from advisor.evidence.documents import Document, document, hostile
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 from advisor.evidence.values import as_group, as_integer, as_number, as_switch, as_word, document_problems, unusable
 
@@ -92,6 +92,8 @@ class DeepSpeedReading(Reading):
 
 def recognise(text: str) -> float:
     """How sure it is that `text` is a DeepSpeed configuration."""
+    if hostile(text):
+        return 0.0
     found = _document(text)
     if found is None:
         return 0.0

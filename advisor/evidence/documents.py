@@ -21,8 +21,8 @@ import yaml
 from advisor.evidence.report import EvidenceError
 
 #: Longer documents are no configuration a person wrote; what follows is not looked at.
-LONGEST_JSON, LONGEST_YAML = 2_000_000, 100_000
-LONGEST_LENIENT = 200_000
+LONGEST_JSON, LONGEST_YAML = 2_000_000, 40_000
+LONGEST_LENIENT = 60_000
 DEEPEST, MOST_NODES, MOST_ALIASES = 60, 50_000, 50
 
 FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
@@ -54,14 +54,30 @@ class Document:
     lenient: bool = False
 
 
-@functools.lru_cache(maxsize=4)
 def document(text: str) -> Document | None:
     """The one mapping in a text, or None where there is none. Raises EvidenceError for a hostile one."""
-    for part in _parts(text):
-        found = _json(part) or _yaml(part)
-        if found is not None and found.data:
-            _weigh(found.data)
-            return found
+    found = _document(text)
+    if isinstance(found, str):
+        raise EvidenceError(found)
+    return found
+
+
+def hostile(text: str) -> bool:
+    """Whether `document` refuses the text: a recogniser says so with a low score, and reading it gives the sentence."""
+    return isinstance(_document(text), str)
+
+
+@functools.lru_cache(maxsize=4)
+def _document(text: str) -> Document | str | None:
+    """The mapping, or the sentence that refuses it. Several recognisers ask for the same text."""
+    try:
+        for part in _parts(text):
+            found = _json(part) or _yaml(part)
+            if found is not None and found.data:
+                _weigh(found.data)
+                return found
+    except EvidenceError as error:
+        return str(error)
     return None
 
 
@@ -255,7 +271,8 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: load
 
 
 def _yaml(text: str) -> Document | None:
-    text = text[:LONGEST_YAML]
+    cut = len(text) > LONGEST_YAML
+    text = text[:LONGEST_YAML].rsplit("\n", 1)[0] + "\n" if cut else text
     if not YAML_KEY.search(text):
         return None
     if len(ALIAS.findall(text)) > MOST_ALIASES or ("<<" in text and len(ALIAS.findall(text)) > 8):
@@ -267,17 +284,17 @@ def _yaml(text: str) -> Document | None:
     except (yaml.YAMLError, *NOT_YAML):
         data = None
     if isinstance(data, dict):
-        return Document(_plain_keys(data), "yaml", text, repeated=_repeated(text))
-    return _yaml_by_blocks(text)
+        return Document(_plain_keys(data), "yaml", text, cut=cut, repeated=_repeated(text))
+    return _yaml_by_blocks(text, cut)
 
 
-def _yaml_by_blocks(text: str) -> Document | None:
+def _yaml_by_blocks(text: str, cut: bool) -> Document | None:
     """Each top-level block on its own, so that one broken line does not cost the rest."""
-    starts = [match.start() for match in YAML_KEY.finditer(text)][:2000]
+    starts = [match.start() for match in YAML_KEY.finditer(text)][:500]
     result: dict[str, Any] = {}
     skipped: list[str] = []
     head = text[: starts[0]].strip()
-    cut = bool(re.search(r"^[ \t]+[\w-]", text[: starts[0]], re.MULTILINE)) and bool(head)
+    cut = cut or (bool(re.search(r"^[ \t]+[\w-]", text[: starts[0]], re.MULTILINE)) and bool(head))
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         block = text[start:end]
         try:

@@ -15,7 +15,7 @@ from advisor import catalog
 from advisor.architecture import Architecture, ArchitectureError, architecture_from_config
 from advisor.architecture.config import ALIASES
 from advisor.architecture.read import NESTED, OTHERS
-from advisor.evidence.documents import Document, document
+from advisor.evidence.documents import Document, document, hostile
 from advisor.evidence.parts import problem
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 from advisor.evidence.values import as_integer, as_switch, as_word, document_problems
@@ -96,6 +96,8 @@ class HfConfigReading(Reading):
 
 def recognise(text: str) -> float:
     """How sure it is that `text` is a config.json."""
+    if hostile(text):
+        return 0.0
     found = _document(text)
     if found is None:
         return 0.0

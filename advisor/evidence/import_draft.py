@@ -48,8 +48,8 @@ class Draft:
                 self.ignore(
                     key,
                     source,
-                    f"{where} of {source} says {_shown(value)}, but {key} = {_shown(place[name])} was taken from another file.",
-                    f"{source} 的 {where} 为 {_shown(value)}，但 {key} = {_shown(place[name])} 已取自另一文件。",
+                    f"{where} of {source} says {shown(value)}, but {key} = {shown(place[name])} was taken from another file.",
+                    f"{source} 的 {where} 为 {shown(value)}，但 {key} = {shown(place[name])} 已取自另一文件。",
                 )
             return False
         place[name] = value
@@ -58,8 +58,8 @@ class Draft:
                 key=key,
                 source=source,
                 text={
-                    "en": f"{key} = {_shown(value)}, from {where} ({source}){': ' + en if en else ''}.",
-                    "zh": f"{key} = {_shown(value)}，取自 {source} 的 {where}{'：' + zh if zh else ''}。",
+                    "en": f"{key} = {shown(value)}, from {where} ({source}){': ' + en if en else ''}.",
+                    "zh": f"{key} = {shown(value)}，取自 {source} 的 {where}{'：' + zh if zh else ''}。",
                 },
             )
         )
@@ -79,8 +79,11 @@ class Draft:
         self.ignored.append(Note(key=key, source=source, text={"en": en, "zh": zh}))
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as it reads in a sentence."""
     if isinstance(value, dict):
-        return "{" + ", ".join(map(str, list(value)[:4])) + ", ...}"
+        if len(value) > 6:
+            return "{" + ", ".join(map(str, list(value)[:4])) + ", ...}"
+        return ", ".join(f"{name} {shown(one)}" for name, one in value.items())
     text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
     return {"True": "true", "False": "false"}.get(text, text if len(text) <= 80 else text[:77] + "...")

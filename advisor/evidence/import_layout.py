@@ -66,6 +66,13 @@ def take_layout(
         )
     if deepspeed is not None:
         _deepspeed(draft, deepspeed)
+        if accelerate is not None and (accelerate.distributed_type or "").upper() == "FSDP":
+            draft.ignore(
+                "framework",
+                "accelerate",
+                "Accelerate says FSDP, but a DeepSpeed file was given too: DeepSpeed counts.",
+                "Accelerate 配置为 FSDP，但同时给出了 DeepSpeed 文件：以 DeepSpeed 为准。",
+            )
     for reading in (accelerate, train):
         if reading is not None:
             _zero_of(draft, reading, deepspeed)

@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.evidence.deepspeed import DeepSpeedReading, read_config
 from advisor.evidence.hf_config import HfConfigReading
-from advisor.evidence.import_draft import Draft, Note
+from advisor.evidence.import_draft import Draft, Note, shown
 from advisor.evidence.import_layout import sharding_of, take_layout, used_keys
 from advisor.evidence.import_model import take_model
 from advisor.evidence.import_training import take_optimizer, take_training
@@ -228,12 +228,12 @@ def _leftovers(draft: Draft, readings: dict[str, Any]) -> None:
         used = {key for name, key in draft.used if name == source}
         left = [key for key, value in used_keys(reading).items() if key not in used and value not in (None, "", [], {})]
         if left:
-            shown = ", ".join(left[:25]) + (", ..." if len(left) > 25 else "")
+            names = ", ".join(left[:25]) + (", ..." if len(left) > 25 else "")
             draft.ignore(
                 "",
                 source,
-                f"Not used of {source}, because the plan's sizes do not depend on it or it was said above: {shown}.",
-                f"{source} 中未使用的键（不影响方案的规模，或上文已说明）：{shown}。",
+                f"Not used of {source}, because the plan's sizes do not depend on it or it was said above: {names}.",
+                f"{source} 中未使用的键（不影响方案的规模，或上文已说明）：{names}。",
             )
 
 
@@ -290,20 +290,14 @@ def _plan_defaults(scenario: dict[str, Any]) -> list[Note]:
         value = resolved.values[key]
         if origin != "default" or value in ({}, None) or key in ("purchase", "data"):
             continue
-        shown = (
-            f"{value:~.4g}"
-            if isinstance(value, Quantity)
-            else ", ".join(map(str, value.values()))
-            if isinstance(value, dict)
-            else value
-        )
+        told = f"{value:~.4g}" if isinstance(value, Quantity) else shown(value)
         result.append(
             Note(
                 key=key,
                 source="plan",
                 text={
-                    "en": f"{key} = {shown}: no file says, the plan assumes it.",
-                    "zh": f"{key} = {shown}：文件未给出，按方案默认。",
+                    "en": f"{key} = {told}: no file says, the plan assumes it.",
+                    "zh": f"{key} = {told}：文件未给出，按方案默认。",
                 },
             )
         )

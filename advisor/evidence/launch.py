@@ -13,10 +13,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from advisor.evidence.launch_checks import check, verdict
+from advisor.evidence.launch_checks import check, long_log, verdict
 from advisor.evidence.launch_nccl import read_network
 from advisor.evidence.parts import Seconds
 from advisor.evidence.report import EvidenceError, Reader, Reading, Report
+from advisor.evidence.values import HEAD, TAIL, ends, open_end
 from advisor.units import Q, Quantity, unit
 
 SIGNS = re.compile(
@@ -59,7 +60,7 @@ ELASTIC = {
     "node_rank": re.compile(r"\bgroup_rank=(\d{1,6})"),
 }
 VISIBLE = re.compile(r"(?:CUDA|HIP|ASCEND_RT|ROCR)_VISIBLE_DEVICES['\"]?\s{0,2}[=:]\s{0,2}['\"]?([0-9, ]{1,200})")
-WORK = re.compile(r"WorkNCCL\(((?:\(ms\)|[^)\n]){0,400})\)(?:[^\n]{0,40}?ran for (\d{1,12}) milliseconds)?")
+WORK = re.compile(r"WorkNCCL\(((?:\(ms\)|[^()\n]){0,400}+)\)(?:[^\n]{0,40}?ran for (\d{1,12}) milliseconds)?")
 FIELD = re.compile(r"(\w+(?:\(ms\))?)=(\[[^\]]{0,100}\]|[^,\s)]+)")
 RAN = re.compile(r"ran for (\d{1,12}) milliseconds")
 AT_WORK = re.compile(
@@ -152,6 +153,7 @@ class LaunchReading(Reading):
 
 def recognise(text: str) -> float:
     """How sure it is that `text` is a launch or NCCL log."""
+    text = ends(text)
     if SIGNS.search(text):
         return 0.82
     if COMMAND.search(text) and any(pattern.search(text) for pattern in FLAGS.values()):
@@ -164,6 +166,8 @@ def recognise(text: str) -> float:
 
 def read(text: str) -> Report:
     """Read one log. Raises EvidenceError where nothing in it can be read."""
+    long = len(text) > HEAD + TAIL
+    text = ends(text)
     values: dict[str, Any] = {}
     values |= _started(text)
     values |= read_network(text)
@@ -185,7 +189,8 @@ def read(text: str) -> Report:
     reading = LaunchReading(**values)
     truncated = _cut(text)
     reading = LaunchReading(**{**vars(reading), "verdict": verdict(reading)})
-    return Report(kind="launch", reading=reading, problems=check(reading, text, truncated), truncated=truncated)
+    problems = (*check(reading, text, truncated), *open_end(text), *((long_log(),) if long else ()))
+    return Report(kind="launch", reading=reading, problems=problems, truncated=truncated)
 
 
 READER = Reader("launch", recognise, read)

@@ -29,6 +29,16 @@ def check(reading: LaunchReading, text: str, truncated: bool) -> tuple[Problem, 
     return (*cut, *_ranks(reading), *_network(reading, text), *_timeout(reading, text), *_exit(reading), *_batch(reading))
 
 
+def long_log() -> Problem:
+    """Only the ends of a long log are looked at."""
+    return problem(
+        "long_log",
+        "info",
+        "The log is long: its first 600 kB and last 400 kB were read.",
+        "日志很长：只读取了开头 600 kB 和结尾 400 kB。",
+    )
+
+
 def verdict(reading: LaunchReading) -> str | None:
     """ "good" or "BAD: ..." for the network NCCL chose; None where the log does not say."""
     name = reading.network

@@ -9,12 +9,14 @@ NPUCachingAllocator.cpp.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from advisor.evidence.oom_checks import check
 from advisor.evidence.report import EvidenceError, Reader, Reading, Report
+from advisor.evidence.values import ends, lowered, near
 from advisor.units import Kind, Q, Quantity, unit
 
 SizeGiB = Annotated[Quantity, Kind("GiB")]
@@ -43,7 +45,28 @@ SIZE = NUMBER + UNIT
 SCALE = {"b": 1, "byte": 1, "bytes": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 TRIED = re.compile(rf"(?:tried to allocate|trying to allocate|attempting to allocate) {SIZE}", re.IGNORECASE)
-TRIED_BYTES = re.compile(r"(?:trying to allocate|tried to allocate) ([0-9]{1,20}) bytes", re.IGNORECASE)
+TRIED_SIZE = re.compile(rf"Tried to allocate {SIZE}")
+#: Words that a message cannot be without, in lower case.
+SIGNS = (
+    "out of memory",
+    "out_of_memory",
+    "alloc_failed",
+    "exceed allowed memory",
+    "resource_exhausted",
+    "oom when",
+    "failed to cuda",
+)
+HOST_SIGNS = (
+    "killed",
+    "oom",
+    "out-of-memory",
+    "defaultcpualloc",
+    "cannot allocate",
+    "sigkill",
+    "exitcode",
+    "return code",
+    "exit",
+)
 OLD = {
     "total": re.compile(rf"{SIZE} total capacity"),
     "allocated": re.compile(rf"{SIZE} already allocated"),
@@ -139,21 +162,19 @@ class OomReading(Reading):
 
 def recognise(text: str) -> float:
     """How sure it is that `text` is about running out of memory."""
-    found = MESSAGE.search(text)
+    found = _first(text)
     if found:
+        if found.re is BARE:
+            return 0.8
         return 0.93 if TRIED.search(text, found.start(), found.start() + REACH) else 0.86
-    if (OTHERS.search(text) and NEW["total"].search(text)) or re.search(rf"Tried to allocate {SIZE}", text):
-        return 0.86
-    if BARE.search(text):
-        return 0.8
-    return 0.7 if HOST.search(text) else 0.0
+    return 0.7 if _search(HOST, text, HOST_SIGNS) else 0.0
 
 
 def read(text: str) -> Report:
     """Read the first message. Raises EvidenceError where there is none after all."""
     found = _first(text)
     if found is None:
-        host = HOST.search(text)
+        host = _search(HOST, text, HOST_SIGNS)
         if host is None:
             raise EvidenceError("The text speaks of memory, but holds no out-of-memory message.")
         return _host(text, host)
@@ -165,7 +186,8 @@ def read(text: str) -> Report:
     values["format"] = _format(segment, values)
     values["backend"] = _backend(segment)
     values["exception"] = _exception(text, found.start())
-    ordinals = tuple(sorted({int(one) for one in (*GPU_NEW.findall(text), *GPU_OLD.findall(text))}))[:64]
+    shown = ends(text)
+    ordinals = tuple(sorted({int(one) for one in (*GPU_NEW.findall(shown), *GPU_OLD.findall(shown))}))[:64]
     here = GPU_NEW.search(segment) or GPU_OLD.search(segment)
     reading = OomReading(
         **_derived(values),
@@ -173,7 +195,7 @@ def read(text: str) -> Report:
         gpus=ordinals,
         typo=TYPO if "total capacty" in segment else None,
         phase=_phase(text[max(found.start() - 6000, 0) : found.start()]),
-        messages=max(len(TRIED.findall(text)), 1),
+        messages=max(text.count("ried to allocate"), 1),
     )
     truncated = _cut(reading, segment, following is None and found.start() + REACH >= len(text))
     return Report(kind="oom", reading=reading, problems=check(reading, truncated), truncated=truncated)
@@ -182,16 +204,31 @@ def read(text: str) -> Report:
 READER = Reader("oom", recognise, read)
 
 
+def _search(pattern: re.Pattern[str], text: str, signs: tuple[str, ...]) -> re.Match[str] | None:
+    """The first match, looked for only around its signs: a log of megabytes costs no more than a line."""
+    for position in near(lowered(text), signs):
+        found = pattern.search(text, max(position - 60, 0), position + 120)
+        if found:
+            return found
+    return None
+
+
+@functools.lru_cache(maxsize=2)
 def _first(text: str) -> re.Match[str] | None:
     """The first message with figures, else the first message at all."""
     first = None
-    for count, match in enumerate(MESSAGE.finditer(text)):
+    for position in near(lowered(text), SIGNS):
+        match = MESSAGE.search(text, max(position - 60, 0), position + 60)
         first = first or match
-        if TRIED.search(text, match.start(), match.start() + 400):
+        if match and TRIED.search(text, match.start(), match.start() + 400):
             return match
-        if count > 200:
-            break
-    return first or re.search(rf"Tried to allocate {SIZE}", text) or OTHERS.search(text) or BARE.search(text)
+    if first:
+        return first
+    for pattern, signs in ((TRIED_SIZE, ("tried to allocate",)), (OTHERS, ("memory in use",)), (BARE, ("outofmemoryerror",))):
+        found = _search(pattern, text, signs)
+        if found:
+            return found
+    return None
 
 
 def _bytes(number: str, name: str) -> float:
@@ -336,6 +373,6 @@ def _host(text: str, found: re.Match[str]) -> Report:
         signal=None if refused else 9,
         killed_process=name,
         phase=_phase(text[max(found.start() - 6000, 0) : found.start()]),
-        messages=max(len(HOST.findall(text)), 1),
+        messages=1,
     )
     return Report(kind="oom", reading=reading, problems=check(reading, False))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from advisor.evidence.documents import Document, document
+from advisor.evidence.documents import Document, document, hostile
 from advisor.evidence.report import EvidenceError, Reader, Reading, Report
 from advisor.evidence.train_checks import check
 from advisor.evidence.train_frameworks import FRAMEWORKS, framework_of
@@ -106,6 +106,8 @@ class TrainYamlReading(Reading):
 
 def recognise(text: str) -> float:
     """How sure it is that `text` is a training configuration."""
+    if hostile(text):
+        return 0.2
     found = _document(text)
     return framework_of(found.data)[1] if found is not None else 0.0
 

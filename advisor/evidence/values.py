@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from advisor.evidence.documents import Document
 from advisor.evidence.parts import problem
 from advisor.evidence.report import Problem
 
+#: How much of a long log is looked at closely: starts are told at its head, failures at its tail.
+HEAD, TAIL = 600_000, 400_000
+ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def ends(text: str) -> str:
+    """The head and tail of a long log."""
+    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+
+
+def near(text: str, needles: tuple[str, ...], most: int = 200) -> Iterator[int]:
+    """Positions, in order, where one of the needles stands in a lower-cased text; a few hundred at most for each."""
+    found: set[int] = set()
+    for needle in needles:
+        at = text.find(needle)
+        for _ in range(most):
+            if at < 0:
+                break
+            found.add(at)
+            at = text.find(needle, at + len(needle))
+    yield from sorted(found)
 
 
 def as_number(value: Any) -> Any:
@@ -65,9 +87,31 @@ def positive(value: Any) -> int | None:
     return value if isinstance(value, int) and value >= 1 else None
 
 
+def lowered(text: str) -> str:
+    """Lower case with every position kept (some letters become two)."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text.translate(ASCII_LOWER)
+
+
+def open_end(text: str) -> tuple[Problem, ...]:
+    """A text that ends right after a digit, without a line end, may have lost the rest of a number."""
+    tail = text[-60:]
+    if not tail or tail[-1] not in "0123456789":
+        return ()
+    last = tail.rsplit("\n", 1)[-1].strip()
+    return (
+        problem(
+            "open_end",
+            "info",
+            f"The text ends right after a number, without a line end ({last[-40:]!r}): check that the number is whole.",
+            f"文本在一个数字后结束且没有换行（{last[-40:]!r}）：请确认该数字完整。",
+        ),
+    )
+
+
 def document_problems(found: Document) -> tuple[Problem, ...]:
     """What reading the document itself had to leave out."""
-    result = []
+    result = [*open_end(found.text)] if found.form == "yaml" else []
     if found.cut:
         result.append(
             problem(
