@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 from advisor import catalog
+from advisor.accuracy import throughput
 from advisor.accuracy.memory import accuracy_by_source, headline, residual_rows
 from advisor.accuracy.peers import peer_errors
 from advisor.accuracy.physics import physics_accuracy
@@ -59,10 +60,35 @@ def render_physics() -> str:
     return "\n".join(lines)
 
 
-def write_residuals(path: Path | None = None) -> Path:
-    """Write data/residuals.csv again from data/measurements.csv."""
-    path = path or catalog.data_folder() / "residuals.csv"
-    rows = residual_rows()
+def render_throughput() -> str:
+    """The speed table: tokens per second and GPU, predicted against published, and the headline of the sources kept out."""
+    lines = ["Speed: predicted against published tokens/s/GPU, per source ('fit' sources set the constants)", ""]
+    form = "{:<46} {:<12} {:>5} {:>10} {:>9} {:>9}"
+    lines.append(form.format("source", "role", "runs", "|error|", "bias", "covered"))
+    for line in throughput.by_source():
+        columns = (f"{line[name] * 100:.1f} %" for name in ("median_error", "bias", "within_interval"))
+        lines.append(form.format(line["source"][:46], line["use"], line["runs"], *columns))
+    head = throughput.headline("validate")
+    shares = throughput.left_out_coverage().values()
+    covered = sum(shares) / len(shares)
+    lines += [
+        "",
+        f"Over {head['sources']} sources kept out of the fit ({head['runs']} runs): median of medians "
+        f"{head['median_error'] * 100:.1f} %; with each source left out in turn the 80 % interval holds {covered * 100:.0f} %.",
+    ]
+    return "\n".join(lines)
+
+
+def write_residuals(folder: Path | None = None) -> list[Path]:
+    """Write residuals.csv and throughput_residuals.csv of `folder` (data/ by default) again from the published runs."""
+    folder = folder or catalog.data_folder()
+    return [
+        _write(folder / "residuals.csv", residual_rows()),
+        _write(folder / "throughput_residuals.csv", throughput.residuals()),
+    ]
+
+
+def _write(path: Path, rows: list[dict]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -74,8 +100,6 @@ def main(arguments: list[str] | None = None) -> int:
     """`accuracy` prints the report; `accuracy --refit` writes the intervals again from the measured runs first."""
     arguments = list(arguments or ())
     if "--refit" in arguments:
-        print(f"Wrote {write_residuals()}.\n")
-    print(render_physics())
-    print()
-    print(render_memory())
+        print(f"Wrote {' and '.join(str(path) for path in write_residuals())}.\n")
+    print("\n\n".join((render_physics(), render_memory(), render_throughput())))
     return 0

@@ -168,7 +168,7 @@ def training_of(resolved: Resolved) -> Training:
     quantization = resolved.values.get("quantization")
     return Training(
         method=resolved["method"],
-        lora=LoRA(**lora) if lora else None,
+        lora=LoRA(**{**lora, "dropout": lora.get("dropout", 0.0) > 0}) if lora else None,
         quantization=Quantization(**quantization) if quantization else None,
         precision=resolved["precision"],
         weights=dtypes["weights"],
