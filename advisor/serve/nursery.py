@@ -88,6 +88,10 @@ def warm() -> None:
 
         for lang in LANGUAGES:
             catalog(lang)
+    with contextlib.suppress(Exception):
+        from advisor.ui.app import prepare
+
+        prepare()
     gc.collect()
     gc.freeze()  # the collector would touch, and so copy, every page of memory in every session
 

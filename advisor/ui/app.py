@@ -182,10 +182,12 @@ def page(name: str = WHOLE, lang: str = "en") -> Page:
 
 
 def prepare() -> None:
-    """Fill what every visitor's page fills again otherwise: the shapes of all charts in both languages."""
+    """Fill what every page fills again otherwise: the shapes of all charts in both languages, the caches of a first plan."""
     from advisor.ui.panels.stage import definitions
 
+    plan = PlanModel().plan
     for stage in STAGES:
         for one in definitions(stage):
             for lang in LANGUAGES:
                 one.spec(lang)
+                one.rows(plan, lang)
