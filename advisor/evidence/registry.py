@@ -20,6 +20,8 @@ MODULES: tuple[str, ...] = (
     "oom",
     "hf_config",
     "deepspeed",
+    "launch",
+    "train_yaml",
 )
 
 READERS: tuple[Reader, ...] = tuple(import_module(f"advisor.evidence.{name}").READER for name in MODULES)
