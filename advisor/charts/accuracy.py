@@ -79,9 +79,7 @@ def _against(lang: str, title_x: str, title_y: str, shapes: list[str] | None) ->
     encoding["color"] = alt.Color("role:N", scale=_role_scale(lang), legend=alt.Legend(title=None))
     if shapes:
         scale = alt.Scale(domain=shapes, range=["circle", "triangle-up", "square"])
-        encoding["shape"] = alt.Shape(
-            "kind:N", scale=scale, legend=alt.Legend(title=None, symbolFillColor=theme.colour("other"))
-        )
+        encoding["shape"] = alt.Shape("kind:N", scale=scale, legend=None)
     place = {"x": alt.X("measured:Q"), "y": alt.Y("predicted:Q")}
     return marks.layer(
         points.encode(**encoding), near.encode(**place, detail="ratio:N"), exact.encode(**place), height=340
@@ -311,7 +309,7 @@ def build_traced(lang: str) -> Any:
     bars = marks.named("groups").mark_bar(size=marks.BAR - 4, yOffset=marks.DOWN, color=theme.colour("line"))
     return marks.layer(
         bars.encode(x=x, x2="value:Q", y=marks.rows_y(), tooltip=tooltip),
-        marks.capacity_ticks("groups", "tenth"),
+        marks.capacity_ticks("groups", "tenth", size=marks.BAR),
         marks.headings("groups", bold="all", room=110),
         marks.right_words("groups", "answer"),
         height=marks.stepped(36),
@@ -428,8 +426,8 @@ CHARTS = (
         "memory_points",
         "VRAM: predicted against measured",
         "显存：估算与实测",
-        "Every published run. On the line: exact; between the dashed lines: within 20 %",
-        "每个点为一次公开运行。实线为完全一致，虚线之间误差在 20% 以内",
+        "Every published run; circle full, triangle LoRA, square QLoRA. On the line: exact; between the dashed lines: within 20 %",
+        "每个点为一次公开运行（圆：全参，三角：LoRA，方：QLoRA）。实线为完全一致，虚线之间误差在 20% 以内",
         build=build_memory,
         rows=memory_rows,
         sentence=memory_sentence,

@@ -11,7 +11,20 @@ from advisor.budget.texts import MODES
 from advisor.charts import marks, theme
 from advisor.charts.definition import ChartDefinition, Rows
 from advisor.charts.storage import ROLE
-from advisor.charts.words import EXPECTED, RANGE, card, currency_name, money, money_range, number, percent, t, time, time_unit
+from advisor.charts.words import (
+    EXPECTED,
+    RANGE,
+    card,
+    colon,
+    currency_name,
+    money,
+    money_range,
+    number,
+    percent,
+    t,
+    time,
+    time_unit,
+)
 
 GROUP = {
     "gpu": {"en": "GPUs", "zh": "GPU"},
@@ -69,7 +82,7 @@ def build_lines(lang: str) -> Any:
         formula=t(("formula", "算式"), lang),
     )
     return marks.layer(
-        marks.segments("bars", list(GROUP), labels, marks.quantity_x("start", marks.BLANK), tooltip),
+        marks.segments("bars", list(GROUP), labels, marks.quantity_x("start", marks.BLANK, **marks.amounts(lang)), tooltip),
         marks.whiskers("lines", marks.tips(heading=t(("line", "费用项"), lang), range=t(RANGE, lang))),
         marks.headings("lines", bold="total", room=60),
         marks.right_words("lines", "answer"),
@@ -170,7 +183,10 @@ def build_offers(lang: str) -> Any:
         price=t(("per GPU-hour", "每卡时"), lang),
         as_of=t(("price of", "价格日期"), lang),
     )
-    x, y = marks.quantity_x("finish", marks.BLANK, log=True), marks.quantity_y("cost", marks.BLANK, log=True)
+    x, y = (
+        marks.quantity_x("finish", marks.BLANK, log=True, format=",.2~f"),
+        marks.quantity_y("cost", marks.BLANK, log=True, **marks.amounts(lang)),
+    )
     shape = alt.Shape(
         "mode:N",
         scale=alt.Scale(domain=list(modes.values()), range=list(SHAPES.values())),
@@ -237,7 +253,7 @@ def offers_rows(plan: Any, lang: str) -> Rows:
             best.append(
                 {
                     **row,
-                    "label": f"{', '.join(names)}: {row['who'].split()[0]}",
+                    "label": f"{', '.join(names)}{colon(lang)}{row['who'].split()[0]}",
                     "align": align,
                     "dy": 18 if height > 0.25 else -12,
                 }
@@ -292,7 +308,7 @@ def build_calendar(lang: str) -> Any:
         day_text=t(("day", "第几天"), lang), phase=t(("phase", "阶段"), lang), spent=t(("spent so far", "累计支出"), lang)
     )
     x = marks.quantity_x("day", t(("calendar, days", "日历时间，天"), lang), grid=False)
-    y = marks.quantity_y("total", marks.BLANK).stack(None)
+    y = marks.quantity_y("total", marks.BLANK, **marks.amounts(lang)).stack(None)
     area = (
         marks.named("spend")
         .mark_area(opacity=0.85)
@@ -377,7 +393,7 @@ def build_buying(lang: str) -> Any:
     x = marks.quantity_x(
         "use", t(("utilization: hours used of all hours, %", "利用率：使用时间占全部时间，%"), lang), grid=False
     )
-    y = marks.quantity_y("cost", marks.BLANK, format="~s")
+    y = marks.quantity_y("cost", marks.BLANK, **marks.amounts(lang))
     colour = alt.Color("way:N", scale=scale, legend=None)
     lines = marks.named("curve").mark_line().encode(x=x, y=y, color=colour, strokeDash=dash)
     seen = marks.named("curve").mark_point(opacity=0, size=120, filled=True).encode(x=x, y=y, tooltip=tooltip)
@@ -465,7 +481,12 @@ def build_modes(lang: str) -> Any:
     bars = (
         marks.named("modes")
         .mark_bar(size=marks.BAR, yOffset=marks.DOWN, color=theme.colour("gpu"))
-        .encode(x=marks.quantity_x("base", marks.BLANK, log=True), x2="cost:Q", y=marks.rows_y(), tooltip=tooltip)
+        .encode(
+            x=marks.quantity_x("base", marks.BLANK, log=True, **marks.amounts(lang)),
+            x2="cost:Q",
+            y=marks.rows_y(),
+            tooltip=tooltip,
+        )
     )
     return marks.layer(
         bars,
@@ -535,11 +556,12 @@ SIDE = {"band": {"en": "low value", "zh": "低值"}, "line": {"en": "high value"
 def build_contributors(lang: str) -> Any:
     labels = {name: text[lang] for name, text in SIDE.items()}
     tooltip = marks.tips(name=t(("input", "输入"), lang), part=t(("at its", "取值"), lang), value=t(("total", "总费用"), lang))
-    x = alt.X("start:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title=marks.BLANK, tickCount=5))
-    middle = marks.named("total").mark_rule(color=theme.colour("here"), strokeWidth=1.5).encode(x=alt.X("total:Q"))
+    x = alt.X(
+        "start:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title=marks.BLANK, tickCount=5, **marks.amounts(lang))
+    )
     return marks.layer(
         marks.segments("bars", list(SIDE), labels, x, tooltip),
-        middle,
+        marks.capacity_ticks("names", "total"),
         marks.headings("names"),
         marks.right_words("names", "answer"),
         marks.titles(y=False),
@@ -556,7 +578,9 @@ def contributors_rows(plan: Any, lang: str) -> Rows:
         low, high = _amount(plan, one.low), _amount(plan, one.high)
         name = one.text[lang]
         shown = name[0].upper() + name[1:]
-        names.append({"row": row, "heading": shown, "answer": money_range(low, high, plan.budget.currency, lang)})
+        names.append(
+            {"row": row, "heading": shown, "answer": money_range(low, high, plan.budget.currency, lang), "total": total}
+        )
         for thing, start, end, value in (("band", min(low, total), total, low), ("line", total, max(high, total), high)):
             bars.append(
                 {
@@ -568,7 +592,7 @@ def contributors_rows(plan: Any, lang: str) -> Rows:
                     "value": _shown(plan, lang, value),
                 }
             )
-    return {"bars": bars, "names": names, "total": [{"total": total}], "titles": [{"x": _axis(plan, lang, "total", "总费用")}]}
+    return {"bars": bars, "names": names, "titles": [{"x": _axis(plan, lang, "total", "总费用")}]}
 
 
 def contributors_sentence(plan: Any, lang: str) -> str:

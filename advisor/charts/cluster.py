@@ -13,7 +13,7 @@ from advisor.charts import marks, theme
 from advisor.charts.cluster_layout import LAYOUT, LEAF_SPINE
 from advisor.charts.definition import ChartDefinition, Rows, once_a_plan
 from advisor.charts.source import candidates, nearby_cards
-from advisor.charts.words import HERE, brief, card, currency_name, gib, money, number, percent, t, time, time_unit
+from advisor.charts.words import HERE, brief, card, colon, currency_name, gib, money, number, percent, t, time, time_unit
 from advisor.cluster import compare_cards
 from advisor.units import Quantity
 
@@ -114,7 +114,7 @@ def count_x(field: str, lang: str) -> alt.X:
     return alt.X(f"{field}:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
 
 
-def _scaling(lang: str) -> Any:
+def _scaling(lang: str, log: bool) -> Any:
     """Something against the number of the planned cards, with what perfect scaling would give."""
     tooltip = marks.tips(
         what=t(("cards", "卡"), lang),
@@ -122,7 +122,8 @@ def _scaling(lang: str) -> Any:
         cost_text=t(("cost of the run", "训练费用"), lang),
         share=t(("step spent waiting", "等待通信占比"), lang),
     )
-    y = marks.quantity_y("value", marks.BLANK, log=True)
+    y = marks.quantity_y("value", marks.BLANK, log, **({"format": ",.2~r"} if log else marks.amounts(lang)))
+    high = marks.named("titles").mark_point(opacity=0, size=1).encode(y="top:Q")
     ideal = (
         marks.named("ideal")
         .mark_line(color=theme.colour("other"), strokeDash=[5, 4], strokeWidth=1.5)
@@ -134,7 +135,7 @@ def _scaling(lang: str) -> Any:
         .mark_point(filled=True, size=70, color=theme.colour("line"), opacity=1)
         .encode(x="count:Q", y="value:Q", tooltip=tooltip)
     )
-    return marks.layer(ideal, line, points, marks.here("here", "count", "value"), marks.titles(x=False), height=220)
+    return marks.layer(high, ideal, line, points, marks.here("here", "count", "value"), marks.titles(x=False), height=220)
 
 
 @once_a_plan
@@ -159,11 +160,11 @@ def _own(plan: Any) -> dict[str, Any]:
 
 
 def build_time(lang: str) -> Any:
-    return _scaling(lang)
+    return _scaling(lang, log=True)
 
 
 def build_cost(lang: str) -> Any:
-    return _scaling(lang)
+    return _scaling(lang, log=False)
 
 
 def _scaling_rows(plan: Any, lang: str, which: str) -> Rows:
@@ -195,13 +196,15 @@ def _scaling_rows(plan: Any, lang: str, which: str) -> Rows:
         text = time(float(table["hours"][own]) * 3600, lang) if which == "hours" else money(float(values[own]), currency, lang)
         count = int(table["count"][own])
         align = marks.align_of(count, float(table["count"][0]), float(table["count"][-1]), log=True)
-        here = [{"count": count, "value": float(values[own]), "label": f"{t(HERE, lang)}: {text}", "align": align}]
+        here = [{"count": count, "value": float(values[own]), "label": f"{t(HERE, lang)}{colon(lang)}{text}", "align": align}]
+    shown = [point["value"] for point in points] or [1.0]
+    top = max(shown) * (max(shown) / min(shown)) ** 0.15 if which == "hours" else 1.15 * max(shown)
     title = (
         t((f"training time, {unit_name}", f"训练时间，{unit_name}"), lang)
         if which == "hours"
         else t((f"cost of the final run, {currency}", f"正式训练费用，{currency_name(currency, lang)}"), lang)
     )
-    return {"points": points, "ideal": ideal, "here": here, "titles": [{"y": title}]}
+    return {"points": points, "ideal": ideal, "here": here, "titles": [{"y": title, "top": top}]}
 
 
 def time_rows(plan: Any, lang: str) -> Rows:
@@ -261,7 +264,8 @@ def build_pareto(lang: str) -> Any:
         cost_text=t(("cost of the run", "训练费用"), lang),
         share=t(("step spent waiting", "等待通信占比"), lang),
     )
-    x, y = marks.quantity_x("hours", marks.BLANK, log=True), marks.quantity_y("cost", marks.BLANK, log=True)
+    x = marks.quantity_x("hours", marks.BLANK, log=True, format=",.2~r")
+    y = marks.quantity_y("cost", marks.BLANK, log=True, **marks.amounts(lang))
     points = (
         marks.named("points")
         .mark_point(filled=False, size=45, color=theme.colour("other"), opacity=0.6)
@@ -315,7 +319,7 @@ def pareto_rows(plan: Any, lang: str) -> Rows:
     here = {
         "hours": own_hours * scale,
         "cost": mine,
-        "label": f"{t(HERE, lang)}: {plan.cluster.gpus} × {brief(plan.cluster.gpu)}",
+        "label": f"{t(HERE, lang)}{colon(lang)}{plan.cluster.gpus} × {brief(plan.cluster.gpu)}",
         "align": marks.align_of(own_hours * scale, min(times), max(times), log=True),
     }
     labels = _spread(front, here, min(times), max(times))
@@ -340,12 +344,12 @@ def _near(point: dict[str, Any], front: list[dict[str, Any]]) -> bool:
 
 
 def _spread(front: list[dict[str, Any]], here: dict[str, Any], low: float, high: float) -> list[dict[str, Any]]:
-    """The few points of the front whose names do not run into each other: both ends, and the middle if there is room."""
+    """The few points of the front whose names do not run into each other: both ends, if there is room."""
     chosen: list[dict[str, Any]] = []
     span = math.log(high / low) or 1.0
-    for point in [*front[:1], *front[-1:], *front[len(front) // 2 : len(front) // 2 + 1]]:
+    for point in [*front[:1], *front[-1:]]:
         near = [abs(math.log(point["hours"] / other["hours"])) / span for other in (*chosen, here)]
-        if all(distance > 0.22 for distance in near):
+        if all(distance > 0.35 for distance in near):
             align = marks.align_of(point["hours"], low, high, log=True)
             chosen.append({**point, "align": align})
     return chosen

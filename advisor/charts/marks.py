@@ -28,6 +28,15 @@ def tips(**fields: str) -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
 
 
+def amounts(lang: str) -> dict[str, str]:
+    """Labels of an axis of money, in the language's large words; ticks that the scale leaves unnamed stay so."""
+    steps = ((1e8, "亿"), (1e4, "万")) if lang == "zh" else ((1e9, "B"), (1e6, "M"), (1e3, "k"))
+    words = "format(datum.value, ',.3~r')"
+    for size, word in reversed(steps):
+        words = f"datum.value >= {size:.0f} ? format(datum.value / {size:.0f}, ',.3~r') + '{word}' : {words}"
+    return {"labelExpr": f"datum.label == '' ? '' : datum.value == 0 ? '0' : {words}"}
+
+
 def rows_y(field: str = "row") -> alt.Y:
     """Rows of equal height in the order of their number."""
     return alt.Y(f"{field}:O", axis=None, sort="ascending")
@@ -80,9 +89,9 @@ def segments(
     return named(name).mark_bar(size=size, yOffset=down).encode(x=x, x2="end:Q", y=rows_y(), color=colour, tooltip=tooltip)
 
 
-def capacity_ticks(name: str, field: str = "capacity") -> alt.Chart:
+def capacity_ticks(name: str, field: str = "capacity", size: int = BAR + 10) -> alt.Chart:
     """A thick stroke across each row's bar: what there is, or what is required."""
-    mark = named(name).mark_tick(yOffset=DOWN, size=BAR + 10, thickness=2.5, color=theme.colour("here"), orient="vertical")
+    mark = named(name).mark_tick(yOffset=DOWN, size=size, thickness=2.5, color=theme.colour("here"), orient="vertical")
     return mark.encode(x=alt.X(f"{field}:Q"), y=rows_y())
 
 

@@ -14,7 +14,7 @@ from advisor.architecture import Architecture
 from advisor.charts import marks, theme
 from advisor.charts.definition import ChartDefinition, Rows
 from advisor.charts.source import GIB, TERMS, architecture_of, memory_around, terms_of
-from advisor.charts.words import EXPECTED, HERE, RANGE, VERDICT, VERDICT_NAME, card, gib, number, percent, t
+from advisor.charts.words import EXPECTED, HERE, RANGE, VERDICT, VERDICT_NAME, card, colon, gib, number, percent, t
 from advisor.charts.workload import length_x
 from advisor.memory import estimate_inference
 from advisor.units import Quantity
@@ -212,9 +212,9 @@ def _around_rows(plan: Any, lang: str, which: str) -> Rows:
     first, last = int(xs[keep][0]), int(xs[keep][-1])
     limit = _crossing(xs[keep], total[keep], room, log)
     rows = [] if limit is None else [_limit_row(limit, first, last, log, lang)]
-    label = f"{card(plan.cluster.gpu)}: {number(room)} GiB"
+    label = f"{card(plan.cluster.gpu)}{colon(lang)}{number(room)} GiB"
     value = float(total[at])
-    mine = f"{t(HERE, lang)}: {number(value)}"
+    mine = f"{t(HERE, lang)}{colon(lang)}{number(value)}"
     top = max(float(high[keep].max()), room)
     here = {
         "x": own,

@@ -55,9 +55,7 @@ def nearby_cards(plan: Any) -> tuple[catalog.GPU, ...]:
     chosen = catalog.gpu(plan.cluster.gpu)
     need = plan.memory.high.m_as(GIB)
     others: list[catalog.GPU] = []
-    for card in _usual():
-        if card.vendor == "Huawei" and plan.budget.currency != "CNY":
-            continue
+    for card in _offered(plan):
         near = (chosen, *others[-1:])
         if all(abs(card.capacity / one.capacity - 1).m_as("") > 0.02 for one in near):
             others.append(card)
@@ -67,6 +65,11 @@ def nearby_cards(plan: Any) -> tuple[catalog.GPU, ...]:
     if not enough:
         small = [card for card in others if sizes[card.name] < need][-5:]
     return (chosen, *small, *enough)
+
+
+def _offered(plan: Any) -> list[catalog.GPU]:
+    """The usual cards of the plan's market."""
+    return [card for card in _usual() if card.vendor != "Huawei" or plan.budget.currency == "CNY"]
 
 
 @functools.cache
@@ -181,7 +184,7 @@ def search_around(plan: Any) -> SearchResult:
     """
     given, layout = plan.given, plan.cluster.layout
     chosen = catalog.gpu(plan.cluster.gpu)
-    names = tuple(dict.fromkeys([chosen.name, *(card.name for card in _usual())]))
+    names = tuple(dict.fromkeys([chosen.name, *(card.name for card in _offered(plan))]))
     centre = 2 ** round(np.log2(plan.cluster.gpus))
     counts = {centre * 2**power for power in range(MORE + 1)} | {max(centre // 2**power, 1) for power in range(FEWER + 1)}
     counts |= {plan.cluster.gpus}

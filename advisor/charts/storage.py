@@ -9,7 +9,7 @@ import altair as alt
 from advisor.budget import convert
 from advisor.charts import marks, theme
 from advisor.charts.definition import ChartDefinition, Rows
-from advisor.charts.words import currency_name, money, number, percent, rate, size, t, time
+from advisor.charts.words import colon, currency_name, money, percent, rate, size, t, time
 from advisor.storage.flow import PLACES
 
 CHAIN = {
@@ -247,7 +247,7 @@ def goodput_rows(plan: Any, lang: str) -> Rows:
         if not shown or same:
             continue
         align = marks.align_of(minutes, curve[0]["minutes"], curve[-1]["minutes"], log=True)
-        text = f"{t(POINTS[kind], lang)}: {time(minutes * 60, lang)}, {percent(goodput, 3)}"
+        text = f"{t(POINTS[kind], lang)}{colon(lang)}{time(minutes * 60, lang)}, {percent(goodput, 3)}"
         points.append(
             {
                 "kind": kind,
@@ -367,7 +367,9 @@ def build_tiers(lang: str) -> Any:
     bars = (
         marks.named("tiers")
         .mark_bar(size=marks.BAR, yOffset=marks.DOWN, color=theme.colour("storage"))
-        .encode(x=marks.quantity_x("zero", marks.BLANK), x2="monthly:Q", y=marks.rows_y(), tooltip=tooltip)
+        .encode(
+            x=marks.quantity_x("zero", marks.BLANK, **marks.amounts(lang)), x2="monthly:Q", y=marks.rows_y(), tooltip=tooltip
+        )
     )
     return marks.layer(
         bars,
@@ -401,11 +403,13 @@ def tiers_rows(plan: Any, lang: str) -> Rows:
         rows.append(
             {
                 "row": row,
-                "heading": f"{role}: {kind}",
-                "shown": f"{role}: {kind} · {size(tier.capacity, 2)}",
+                "heading": f"{role}{colon(lang)}{kind}",
+                "shown": f"{role}{colon(lang)}{kind} · {size(tier.capacity, 2)}",
                 "zero": 0,
                 "monthly": monthly,
-                "price": money(monthly, currency, lang) if tier.price is not None else included,
+                "price": money(monthly, currency, lang)
+                if monthly or (tier.price is not None and tier.bought_for != "included")
+                else included,
                 "product": f"{tier.provider} {tier.product}".strip(),
                 "needed": size(tier.needed),
                 "bought": size(tier.capacity),
@@ -449,7 +453,7 @@ def build_designs(lang: str) -> Any:
         why=t(("why", "原因"), lang),
     )
     return marks.layer(
-        marks.segments("bars", list(LOSS), labels, marks.quantity_x("start", marks.BLANK), tooltip),
+        marks.segments("bars", list(LOSS), labels, marks.quantity_x("start", marks.BLANK, **marks.amounts(lang)), tooltip),
         marks.headings("designs", bold="chosen"),
         marks.right_words("designs", "answer"),
         marks.titles(y=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from advisor.storage.words import BETWEEN_CHINESE
 from advisor.units import Quantity
 
 Text = dict[str, str]
@@ -13,8 +14,13 @@ Text = dict[str, str]
 def t(text: Text | tuple[str, str], lang: str) -> str:
     """The text in a language."""
     if isinstance(text, tuple):
-        return text[0 if lang == "en" else 1]
+        return text[0] if lang == "en" else BETWEEN_CHINESE.sub("", text[1])
     return text[lang]
+
+
+def colon(lang: str) -> str:
+    """What stands between a name and its value."""
+    return ": " if lang == "en" else "："
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -48,6 +54,8 @@ def count(value: float, digits: int = 3) -> str:
 def percent(share: Any, digits: int = 2) -> str:
     """A share as per cent; what is not nothing is not shown as nothing."""
     value = 100 * (share.m_as("") if isinstance(share, Quantity) else share)
+    if 99.95 <= value < 100:
+        return ">99.9 %"
     return "<0.1 %" if 0 < value < 0.1 else f"{number(value, 3 if 99 < value < 100 else digits)} %"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from advisor.charts import marks, theme
 from advisor.charts.definition import ChartDefinition, Rows, once_a_plan
 from advisor.charts.source import _around, architecture_of
-from advisor.charts.words import HERE, count, number, percent, t
+from advisor.charts.words import HERE, colon, count, number, percent, t
 from advisor.units import unit
 from advisor.workload import hardware_flop_per_token, model_flop_per_token
 
@@ -196,7 +196,7 @@ def flop_rows(plan: Any, lang: str) -> Rows:
     at = int(np.searchsorted(found["length"], length))
     total = float(start[at])
     align = marks.align_of(length, float(found["length"][0]), float(found["length"][-1]), log=True)
-    label = f"{t(HERE, lang)}: {number(total)}"
+    label = f"{t(HERE, lang)}{colon(lang)}{number(total)}"
     return {"areas": areas, "here": [{"length": length, "total": total, "label": label, "align": align}]}
 
 
