@@ -86,9 +86,33 @@ def small(first: str, second: str) -> Markup:
 Column = tuple[str, bool]
 
 
-def table(columns: Iterable[Column], rows: Iterable[Sequence[Any]], caption: str = "", classes: str = "") -> Markup:
+class Table(Markup):
+    """A table's HTML that still knows its columns, rows and caption; HTML added before or after it is kept in `notes`."""
+
+    columns: tuple[Column, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    caption: str = ""
+    notes: tuple[str, str] = ("", "")
+
+    @classmethod
+    def of(cls, html: str, columns: Any, rows: Any, caption: str = "", notes: tuple[str, str] = ("", "")) -> Table:
+        """HTML with what it was made from."""
+        one = cls(html)
+        one.columns, one.rows, one.caption, one.notes = tuple(columns), tuple(map(tuple, rows)), caption, notes
+        return one
+
+    def __add__(self, more: str) -> Table:
+        before, after = self.notes
+        return Table.of(str(self) + str(more), self.columns, self.rows, self.caption, (before, after + str(more)))
+
+    def __radd__(self, more: str) -> Table:
+        before, after = self.notes
+        return Table.of(str(more) + str(self), self.columns, self.rows, self.caption, (str(more) + before, after))
+
+
+def table(columns: Iterable[Column], rows: Iterable[Sequence[Any]], caption: str = "", classes: str = "") -> Table:
     """A table that scrolls in itself. columns: (heading, whether it holds numbers)."""
-    columns = list(columns)
+    columns, rows = list(columns), [tuple(cells) for cells in rows]
     number = ' class="advisor-number"'
     head = "".join(f'<th scope="col"{number if numeric else ""}>{markup(words)}</th>' for words, numeric in columns)
     body = []
@@ -100,11 +124,12 @@ def table(columns: Iterable[Column], rows: Iterable[Sequence[Any]], caption: str
         body.append(f"<tr>{''.join(parts)}</tr>")
     above = f"<caption>{markup(caption)}</caption>" if caption else ""
     label = markup(caption or columns[0][0])
-    return Markup(
+    shown = (
         f'<div class="advisor-scroll" role="region" tabindex="0" aria-label="{label}">'
         f'<table class="advisor-table {classes}">{above}'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
+    return Table.of(shown, columns, rows, caption)
 
 
 VERDICTS = {"fits": N_("fits"), "tight": N_("borderline"), "does_not_fit": N_("does not fit"), "unknown": N_("unknown")}
