@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -88,12 +89,16 @@ def warm() -> None:
 
         for lang in LANGUAGES:
             catalog(lang)
-    with contextlib.suppress(Exception):
-        from advisor.ui.app import prepare
-
-        prepare()
     gc.collect()
     gc.freeze()  # the collector would touch, and so copy, every page of memory in every session
+
+
+def more() -> Iterator[None]:
+    """What makes pages and their language switch faster and can wait until nobody does, in small steps."""
+    with contextlib.suppress(Exception):
+        from advisor.ui.app import preparations
+
+        yield from preparations()
 
 
 def run(address: str) -> None:
@@ -105,8 +110,15 @@ def run(address: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the server's
     warm()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    steps: Iterator[None] | None = more()
     while True:
-        ready, _, _ = select.select([door, sys.stdin], [], [])
+        ready, _, _ = select.select([door, sys.stdin], [], [], None if steps is None else 0)
+        if not ready:  # nobody is waiting: a little more of what would otherwise be every session's own work
+            if next(steps, "done") == "done":
+                steps = None
+                gc.collect()
+                gc.freeze()
+            continue
         if sys.stdin in ready:
             return
         wire, _ = door.accept()

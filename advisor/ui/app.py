@@ -9,7 +9,7 @@ page("06_verify").root            # what was measured, beside the plan
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ipywidgets
@@ -181,13 +181,14 @@ def page(name: str = WHOLE, lang: str = "en") -> Page:
     return kinds[name](name, lang)
 
 
-def prepare() -> None:
-    """Fill what every page fills again otherwise: the shapes of all charts in both languages, the caches of a first plan."""
+def preparations() -> Iterator[None]:
+    """Fill, step by step, what every page fills again otherwise: the shapes of all charts in both languages, a plan's caches."""
     from advisor.ui.panels.stage import definitions
 
     plan = PlanModel().plan
-    for stage in STAGES:
-        for one in definitions(stage):
-            for lang in LANGUAGES:
+    for lang in LANGUAGES:
+        for stage in STAGES:
+            for one in definitions(stage):
+                yield
                 one.spec(lang)
                 one.rows(plan, lang)
