@@ -124,7 +124,9 @@ def _json(text: str) -> Document | None:
         data, _ = json.JSONDecoder(object_pairs_hook=pairs).raw_decode(text[start:].lstrip())
     except (ValueError, RecursionError):
         return _lenient(text[start:], text)
-    return Document(data, "json", text, repeated=tuple(dict.fromkeys(repeated))) if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        return None
+    return Document(_plain_keys(data), "json", text, repeated=tuple(dict.fromkeys(repeated)))
 
 
 def _one_line(text: str) -> bool:
@@ -139,7 +141,9 @@ def _lenient(source: str, text: str, headless: bool = False) -> Document | None:
             break
     reader.finish()
     cut = reader.cut or (len(source) > LONGEST_LENIENT and not reader.closed)
-    return Document(reader.root, "json", text, cut=cut, repeated=tuple(dict.fromkeys(reader.repeated)), lenient=True)
+    return Document(
+        _plain_keys(reader.root), "json", text, cut=cut, repeated=tuple(dict.fromkeys(reader.repeated)), lenient=True
+    )
 
 
 class _Lenient:

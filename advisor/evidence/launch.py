@@ -60,7 +60,7 @@ ELASTIC = {
     "node_rank": re.compile(r"\bgroup_rank=(\d{1,6})"),
 }
 VISIBLE = re.compile(r"(?:CUDA|HIP|ASCEND_RT|ROCR)_VISIBLE_DEVICES['\"]?\s{0,2}[=:]\s{0,2}['\"]?([0-9, ]{1,200})")
-WORK = re.compile(r"WorkNCCL\(((?:\(ms\)|[^()\n]){0,400}+)\)(?:[^\n]{0,40}?ran for (\d{1,12}) milliseconds)?")
+WORK = re.compile(r"WorkNCCL\(((?:\(ms\)|[^()\n]){0,400}+)(\))?(?:[^\n]{0,40}?ran for (\d{1,12}) milliseconds)?")
 FIELD = re.compile(r"(\w+(?:\(ms\))?)=(\[[^\]]{0,100}\]|[^,\s)]+)")
 RAN = re.compile(r"ran for (\d{1,12}) milliseconds")
 AT_WORK = re.compile(
@@ -96,7 +96,7 @@ class LaunchReading(Reading):
     ranks, local_ranks: as the environment shows them. network: what NCCL's collectives run on ("IB", "RoCE", "EFA", "Socket",
     "Socket (IPoIB)", "IB without GDR", "NVLink/P2P"). hcas: number of adapters in use, or, where GPUDirect is reported
     disabled, the adapters concerned. oob: interface of the bootstrap. gdr: GPUDirect RDMA. transports: channels by transport.
-    op, seq, numel_*, timeout, ran: the collective that timed out; timeout_default: the limit that applied where none is shown.
+    op, seq, numel_*, timeout, ran: the collective that timed out; timeout_s_default: the limit where none is shown.
     ranks_inferred: from the element counts of an all-gather or reduce-scatter. completed, enqueued: last collectives of that
     rank.
     """
@@ -130,7 +130,7 @@ class LaunchReading(Reading):
     numel_in: int | None = None
     numel_out: int | None = None
     timeout: Seconds | None = None
-    timeout_default: Seconds | None = None
+    timeout_s_default: Seconds | None = None
     ran: Seconds | None = None
     ranks_inferred: int | None = None
     timed_out_ranks: tuple = ()
@@ -189,7 +189,7 @@ def read(text: str) -> Report:
     reading = LaunchReading(**values)
     truncated = _cut(text)
     reading = LaunchReading(**{**vars(reading), "verdict": verdict(reading)})
-    problems = (*check(reading, text, truncated), *open_end(text), *((long_log(),) if long else ()))
+    problems = (*check(reading, text, truncated), *open_end(text, "0123456789"), *((long_log(),) if long else ()))
     return Report(kind="launch", reading=reading, problems=problems, truncated=truncated)
 
 
@@ -292,8 +292,10 @@ def _timeout(text: str) -> dict[str, Any]:
     at = AT_WORK.search(text)
     if work is None and at is None:
         return {}
-    fields = dict(FIELD.findall(work.group(1))) if work else {}
-    elapsed = work.group(2) if work else None
+    # in a report that is cut off, the last figure may be cut as well
+    shown = (work.group(1) if work.group(2) else work.group(1).rpartition(",")[0]) if work else ""
+    fields = dict(FIELD.findall(shown))
+    elapsed = work.group(3) if work else None
     if elapsed is None and work:
         later = RAN.search(text, work.end(), work.end() + 400)
         elapsed = later.group(1) if later else None
@@ -311,7 +313,7 @@ def _timeout(text: str) -> dict[str, Any]:
         "numel_in": numbers.get("NumelIn"),
         "numel_out": numbers.get("NumelOut"),
         "timeout": limit,
-        "timeout_default": default,
+        "timeout_s_default": default,
         "ran": ran,
         "ranks_inferred": _ranks(op, numbers.get("NumelIn"), numbers.get("NumelOut")),
         "timed_out_ranks": tuple(sorted(reporting))[:1000] or None,

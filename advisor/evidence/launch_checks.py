@@ -197,8 +197,8 @@ def _timeout(reading: LaunchReading, text: str) -> list[Problem]:
                 f"运行了 {ran.m_as('s'):.0f} 秒，少于超时 {limit.m_as('s'):.0f} 秒：其中一个数字有误。",
             )
         )
-    if limit is None and ran is not None and reading.timeout_default is not None:
-        shown = reading.timeout_default.m_as("s")
+    if limit is None and ran is not None and reading.timeout_s_default is not None:
+        shown = reading.timeout_s_default.m_as("s")
         result.append(
             problem(
                 "timeout_assumed",

@@ -93,18 +93,18 @@ def lowered(text: str) -> str:
     return lower if len(lower) == len(text) else text.translate(ASCII_LOWER)
 
 
-def open_end(text: str) -> tuple[Problem, ...]:
-    """A text that ends right after a digit, without a line end, may have lost the rest of a number."""
+def open_end(text: str, after: str = "") -> tuple[Problem, ...]:
+    """A text without a last line end may have lost the rest of its last value. after: only where it ends in one of these."""
     tail = text[-60:]
-    if not tail or tail[-1] not in "0123456789":
+    if not tail or tail[-1] == "\n" or (after and tail[-1] not in after):
         return ()
-    last = tail.rsplit("\n", 1)[-1].strip()
+    last = tail.rsplit("\n", 1)[-1].strip()[-40:]
     return (
         problem(
             "open_end",
             "info",
-            f"The text ends right after a number, without a line end ({last[-40:]!r}): check that the number is whole.",
-            f"文本在一个数字后结束且没有换行（{last[-40:]!r}）：请确认该数字完整。",
+            f"The text has no line end after its last value ({last!r}): check that it is whole.",
+            f"文本在最后一个值之后没有换行（{last!r}）：请确认该值完整。",
         ),
     )
 
