@@ -12,7 +12,7 @@ import sys
 # jsonschema's optional IRI checker builds some 35 parsers at import, 1 to 2 s; no Vega-Lite schema uses IRIs.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-from advisor.charts.definition import ChartDefinition
+from advisor.charts.definition import ChartDefinition  # noqa: E402
 
 STAGES = ("workload", "memory", "cluster", "storage", "budget", "accuracy")
 

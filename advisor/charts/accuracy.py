@@ -5,8 +5,6 @@ They take what `find()` gives for a plan: every published run with its estimate.
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -15,89 +13,32 @@ import altair as alt
 from advisor import accuracy
 from advisor.accuracy import throughput
 from advisor.charts import marks, theme
-from advisor.charts.definition import ChartDefinition, Rows
+from advisor.charts.accuracy_parts import (
+    GIB,
+    METHOD,
+    ROLE,
+    SPEED,
+    USE,
+    Found,
+    against,
+    define,
+    error_bars,
+    find,
+    lines,
+    ordered,
+    signed,
+    spread_of_sources,
+    yes,
+)
+from advisor.charts.definition import Rows
 from advisor.charts.words import card, gib, number, percent, t
 
-GIB = "GiB / GPU"
-SPEED = "token / s / GPU"
-
-
-@dataclass(frozen=True)
-class Found:
-    """Published runs with their estimates: memory run by run and by source, rules of thumb, traced steps, speed run by run."""
-
-    memory: tuple[accuracy.Judged, ...]
-    sources: tuple[accuracy.SourceAccuracy, ...]
-    peers: tuple[accuracy.PeerError, ...]
-    traced: tuple[accuracy.PhysicsAccuracy, ...]
-    speed: tuple[throughput.Run, ...]
-
-
-@functools.lru_cache(maxsize=1)
-def find() -> Found:
-    """All of it, once: some seconds of work, as every run is estimated."""
-    return Found(
-        memory=accuracy.judge(),
-        sources=accuracy.accuracy_by_source(),
-        peers=accuracy.peer_errors(),
-        traced=accuracy.physics_accuracy(),
-        speed=throughput.rows(),
-    )
-
-
-ROLE = {
-    "validation": ("validation", "验证"),
-    "calibration": ("calibration", "校准"),
-    "reference": ("reference only", "仅供参考"),
-}
-USE = {"validate": "validation", "fit": "calibration", "report": "reference"}
-METHOD = {"full": ("full fine-tuning", "全参微调"), "lora": ("LoRA, DoRA", "LoRA / DoRA"), "qlora": ("QLoRA", "QLoRA")}
-#: What is measured is neither a term nor a bill: three tones that differ in grey, and three shapes.
-TONE = {"validation": "line", "calibration": "other", "reference": "band"}
-
-
-def _role_scale(lang: str) -> alt.Scale:
-    return alt.Scale(domain=[t(text, lang) for text in ROLE.values()], range=[theme.colour(TONE[role]) for role in ROLE])
-
-
-def _against(lang: str, title_x: str, title_y: str, shapes: list[str] | None) -> Any:
-    """Predicted over measured on logarithmic axes: on the line it is right, between the dashed lines within 20 %."""
-    tooltip = marks.tips(
-        source=t(("source", "来源"), lang),
-        what=t(("run", "运行"), lang),
-        measured_text=t(("measured", "实测"), lang),
-        predicted_text=t(("predicted", "估算"), lang),
-        error=t(("error", "误差"), lang),
-        inside=t(("inside the 80 % range", "在 80% 区间内"), lang),
-    )
-    x, y = marks.quantity_x("measured", title_x, log=True), marks.quantity_y("predicted", title_y, log=True)
-    ink = theme.colour("here")
-    exact = marks.named("lines").mark_line(color=ink, strokeWidth=1.2).transform_filter("datum.ratio == 1")
-    near = marks.named("lines").mark_line(color=ink, strokeWidth=1, strokeDash=[4, 4]).transform_filter("datum.ratio != 1")
-    points = marks.named("points").mark_point(filled=True, size=42, opacity=0.75)
-    encoding: dict[str, Any] = {"x": x, "y": y, "tooltip": tooltip}
-    encoding["color"] = alt.Color("role:N", scale=_role_scale(lang), legend=alt.Legend(title=None))
-    if shapes:
-        scale = alt.Scale(domain=shapes, range=["circle", "triangle-up", "square"])
-        encoding["shape"] = alt.Shape("kind:N", scale=scale, legend=None)
-    place = {"x": alt.X("measured:Q"), "y": alt.Y("predicted:Q")}
-    return marks.layer(
-        points.encode(**encoding), near.encode(**place, detail="ratio:N"), exact.encode(**place), height=340
-    ).resolve_scale(color="independent", shape="independent")
-
-
-def _lines(values: list[float]) -> list[dict[str, float]]:
-    low, high = (min(values), max(values)) if values else (1.0, 10.0)
-    return [
-        {"ratio": ratio, "measured": at, "predicted": at * ratio}
-        for ratio in (1.0, 1.2, 1 / 1.2)
-        for at in (low * 0.9, high * 1.1)
-    ]
+__all__ = ["CHARTS", "Found", "find"]
 
 
 def build_memory(lang: str) -> Any:
     kinds = [t(text, lang) for text in METHOD.values()]
-    return _against(
+    return against(
         lang, t(("measured, GiB per GPU", "实测，每卡 GiB"), lang), t(("predicted, GiB per GPU", "估算，每卡 GiB"), lang), kinds
     )
 
@@ -134,27 +75,19 @@ def memory_rows(found: Found, lang: str) -> Rows:
                 "role": t(ROLE[_role_of(one, roles)], lang),
                 "measured_text": gib(measured),
                 "predicted_text": gib(predicted),
-                "error": _signed(one.error),
-                "inside": _yes(one.inside, lang),
+                "error": signed(one.error),
+                "inside": yes(one.inside, lang),
             }
         )
-    return {"points": points, "lines": _lines([point["measured"] for point in points])}
-
-
-def _signed(error: float) -> str:
-    return f"{100 * error:+.1f} %"
-
-
-def _yes(inside: bool | None, lang: str) -> str:
-    return "–" if inside is None else t(("yes", "是") if inside else ("no", "否"), lang)
+    return {"points": points, "lines": lines([point["measured"] for point in points])}
 
 
 def memory_sentence(found: Found, lang: str) -> str:
     head = accuracy.headline("validation")
     return t(
         (
-            f"On {head.runs} runs of {head.sources} sources that set no constant the median error is {percent(head.error)}, and "
-            f"{percent(head.coverage)} of the runs lie inside the 80 % range.",
+            f"On {head.runs} runs of {head.sources} sources that set no constant the median error is {percent(head.error)}, "
+            f"and {percent(head.coverage)} of the runs lie inside the 80 % range.",
             f"在未用于校准的 {head.sources} 个来源、{head.runs} 次运行上，误差中位数为 {percent(head.error)}，"
             f"{percent(head.coverage)} 的运行落在 80% 区间内。",
         ),
@@ -162,49 +95,8 @@ def memory_sentence(found: Found, lang: str) -> str:
     )
 
 
-def _error_bars(lang: str) -> Any:
-    tooltip = marks.tips(
-        heading=t(("source", "来源"), lang),
-        role=t(("role", "用途"), lang),
-        error=t(("median error", "误差中位数"), lang),
-        bias=t(("bias", "偏差"), lang),
-        coverage=t(("inside the 80 % range", "在 80% 区间内"), lang),
-        runs=t(("runs", "运行数"), lang),
-    )
-    x = marks.quantity_x("zero", t(("median absolute error, %", "绝对误差中位数，%"), lang))
-    colour = alt.Color("role:N", scale=_role_scale(lang), legend=alt.Legend(title=None))
-    bars = marks.named("sources").mark_bar(size=marks.BAR - 4, yOffset=marks.DOWN)
-    return marks.layer(
-        bars.encode(x=x, x2="value:Q", y=marks.rows_y(), color=colour, tooltip=tooltip),
-        marks.headings("sources", room=110),
-        marks.right_words("sources", "answer"),
-        height=marks.stepped(36),
-    )
-
-
 def build_sources(lang: str) -> Any:
-    return _error_bars(lang)
-
-
-def _source_row(row: int, source: str, role: str, error: float, bias: float, coverage: float, runs: int, lang: str) -> dict:
-    return {
-        "row": row,
-        "heading": source,
-        "role": t(ROLE[role], lang),
-        "zero": 0,
-        "value": 100 * error,
-        "answer": t((f"{percent(error)} · {runs} run{'s' if runs > 1 else ''}", f"{percent(error)} · {runs} 次"), lang),
-        "error": percent(error),
-        "bias": _signed(bias),
-        "coverage": percent(coverage),
-        "runs": str(runs),
-    }
-
-
-def _ordered(rows: list[tuple[str, str, float, float, float, int]], lang: str) -> Rows:
-    order = list(ROLE)
-    rows = sorted(rows, key=lambda one: (order.index(one[1]), one[2]))
-    return {"sources": [_source_row(index, *one, lang) for index, one in enumerate(rows)]}
+    return error_bars(lang)
 
 
 def sources_rows(found: Found, lang: str) -> Rows:
@@ -220,26 +112,11 @@ def sources_rows(found: Found, lang: str) -> Rows:
         for line in found.sources
         if line.runs and line.error is not None
     ]
-    return _ordered(rows, lang)
-
-
-def _sources_sentence(rows: Rows, lang: str) -> str:
-    lines = [row for row in rows["sources"] if row["role"] == t(ROLE["validation"], lang)]
-    if not lines:
-        return t(("No source is kept aside for validation.", "没有留作验证的来源。"), lang)
-    best, worst = min(lines, key=lambda row: row["value"]), max(lines, key=lambda row: row["value"])
-    return t(
-        (
-            f"Over {len(lines)} sources kept aside the median error runs from {best['error']} ({best['heading']}) to "
-            f"{worst['error']} ({worst['heading']}).",
-            f"{len(lines)} 个验证来源的误差中位数从 {best['error']}（{best['heading']}）到 {worst['error']}（{worst['heading']}）。",
-        ),
-        lang,
-    )
+    return ordered(rows, lang)
 
 
 def sources_sentence(found: Found, lang: str) -> str:
-    return _sources_sentence(sources_rows(found, lang), lang)
+    return spread_of_sources(sources_rows(found, lang), lang)
 
 
 PEER = {
@@ -345,14 +222,15 @@ def traced_sentence(found: Found, lang: str) -> str:
         (
             f"Against {one.steps} training steps of real model code, traced allocation by allocation, the median error is "
             f"{percent(one.error)} and nine of ten lie within {percent(one.worst_tenth)}.",
-            f"与 {one.steps} 个真实模型代码的训练步（逐次分配跟踪）相比，误差中位数为 {percent(one.error)}，九成在 {percent(one.worst_tenth)} 以内。",
+            f"与 {one.steps} 个真实模型代码的训练步（逐次分配跟踪）相比，误差中位数为 {percent(one.error)}，"
+            f"九成在 {percent(one.worst_tenth)} 以内。",
         ),
         lang,
     )
 
 
 def build_speed(lang: str) -> Any:
-    return _against(
+    return against(
         lang,
         t(("measured, tokens/s per GPU", "实测，每卡 tokens/s"), lang),
         t(("predicted, tokens/s per GPU", "估算，每卡 tokens/s"), lang),
@@ -373,11 +251,11 @@ def speed_rows(found: Found, lang: str) -> Rows:
                 "role": t(ROLE[USE[run.use]], lang),
                 "measured_text": f"{number(measured)} tokens/s",
                 "predicted_text": f"{number(predicted)} tokens/s",
-                "error": _signed(float(run.ratio.m_as("")) - 1),
-                "inside": _yes(bool(run.inside), lang),
+                "error": signed(float(run.ratio.m_as("")) - 1),
+                "inside": yes(bool(run.inside), lang),
             }
         )
-    return {"points": points, "lines": _lines([point["measured"] for point in points])}
+    return {"points": points, "lines": lines([point["measured"] for point in points])}
 
 
 def speed_sentence(found: Found, lang: str) -> str:
@@ -389,14 +267,15 @@ def speed_sentence(found: Found, lang: str) -> str:
         (
             f"On {len(kept)} published runs of {sources} sources that set no constant the median error of the speed is "
             f"{percent(error)}, and {percent(inside)} lie inside the 80 % range.",
-            f"在未用于校准的 {sources} 个来源、{len(kept)} 次公开运行上，速度误差中位数为 {percent(error)}，{percent(inside)} 落在 80% 区间内。",
+            f"在未用于校准的 {sources} 个来源、{len(kept)} 次公开运行上，速度误差中位数为 {percent(error)}，"
+            f"{percent(inside)} 落在 80% 区间内。",
         ),
         lang,
     )
 
 
 def build_speed_sources(lang: str) -> Any:
-    return _error_bars(lang)
+    return error_bars(lang)
 
 
 def speed_sources_rows(found: Found, lang: str) -> Rows:
@@ -408,31 +287,25 @@ def speed_sources_rows(found: Found, lang: str) -> Rows:
         errors = [float(run.ratio.m_as("")) - 1 for run in runs]
         inside = sum(bool(run.inside) for run in runs) / len(runs)
         rows.append((source, role, median(map(abs, errors)), median(errors), inside, len(runs)))
-    return _ordered(rows, lang)
+    return ordered(rows, lang)
 
 
 def speed_sources_sentence(found: Found, lang: str) -> str:
-    return _sources_sentence(speed_sources_rows(found, lang), lang)
-
-
-def _define(name: str, en: str, zh: str, sub_en: str, sub_zh: str, **parts: Any) -> ChartDefinition:
-    return ChartDefinition(
-        name=name, stage="accuracy", title={"en": en, "zh": zh}, subtitle={"en": sub_en, "zh": sub_zh}, **parts
-    )
+    return spread_of_sources(speed_sources_rows(found, lang), lang)
 
 
 CHARTS = (
-    _define(
+    define(
         "memory_points",
         "VRAM: predicted against measured",
         "显存：估算与实测",
-        "Every published run; circle full, triangle LoRA, square QLoRA. On the line: exact; between the dashed lines: within 20 %",
+        "Published runs; circle full, triangle LoRA, square QLoRA. On the line: exact; between the dashed lines: within 20 %",
         "每个点为一次公开运行（圆：全参，三角：LoRA，方：QLoRA）。实线为完全一致，虚线之间误差在 20% 以内",
         build=build_memory,
         rows=memory_rows,
         sentence=memory_sentence,
     ),
-    _define(
+    define(
         "memory_sources",
         "VRAM: error by source",
         "显存：各来源的误差",
@@ -442,7 +315,7 @@ CHARTS = (
         rows=sources_rows,
         sentence=sources_sentence,
     ),
-    _define(
+    define(
         "peers",
         "Rules of thumb on the same runs",
         "常见经验法则对比",
@@ -452,7 +325,7 @@ CHARTS = (
         rows=peers_rows,
         sentence=peers_sentence,
     ),
-    _define(
+    define(
         "traced_steps",
         "VRAM: against traced training steps",
         "显存：与逐次分配跟踪对比",
@@ -462,7 +335,7 @@ CHARTS = (
         rows=traced_rows,
         sentence=traced_sentence,
     ),
-    _define(
+    define(
         "speed_points",
         "Speed: predicted against published",
         "速度：估算与公开数据",
@@ -472,7 +345,7 @@ CHARTS = (
         rows=speed_rows,
         sentence=speed_sentence,
     ),
-    _define(
+    define(
         "speed_sources",
         "Speed: error by source",
         "速度：各来源的误差",

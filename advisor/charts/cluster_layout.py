@@ -133,7 +133,8 @@ def layout_sentence(plan: Any, lang: str) -> str:
     parts = [f"{t(names[name], lang)} {size}" for name, size in sizes.items() if size > 1]
     zero = f", ZeRO-{int(layout.zero_stage)}" if layout.zero_stage else ""
     if lang == "en":
-        return f"{cluster.gpus} GPUs in {cluster.nodes} node{'s' if cluster.nodes > 1 else ''}, parallel by {', '.join(parts)}{zero}."
+        nodes = f"{cluster.nodes} node{'s' if cluster.nodes > 1 else ''}"
+        return f"{cluster.gpus} GPUs in {nodes}, parallel by {', '.join(parts)}{zero}."
     return f"{cluster.nodes} 个节点共 {cluster.gpus} 张卡，并行方式：{'，'.join(parts)}{zero.replace(', ', '，')}。"
 
 
@@ -209,11 +210,13 @@ def leaf_spine_sentence(plan: Any, lang: str) -> str:
         return t(("One node: no network between nodes is needed.", "单节点，不需要机间网络。"), lang)
     price = money_range(net.price_low.m_as("USD"), net.price_high.m_as("USD"), "USD", lang)
     power = number(net.power.m_as("kW"), 2)
+    switches = f"{net.switches} switch{'es' if net.switches > 1 else ''}"
+    tiers = f"{net.tiers} tier{'s' if net.tiers > 1 else ''}"
     cables = net.node_cables + net.switch_cables
     return t(
         (
-            f"{net.nodes} nodes need {net.switches} switch{'es' if net.switches > 1 else ''} of {net.radix} ports ({net.switch}) in {net.tiers} tier"
-            f"{'s' if net.tiers > 1 else ''}, {cables} cables and {net.optics} optics: {price} to build, {power} kW.",
+            f"{net.nodes} nodes need {switches} of {net.radix} ports ({net.switch}) "
+            f"in {tiers}, {cables} cables and {net.optics} optics: {price} to build, {power} kW.",
             f"{net.nodes} 个节点需要 {net.switches} 台 {net.radix} 口交换机（{net.switch}），{net.tiers} 层，"
             f"线缆 {cables} 根，光模块 {net.optics} 个：造价 {price}，功耗 {power} kW。",
         ),

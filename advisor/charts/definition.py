@@ -24,9 +24,11 @@ def always(_plan: Any) -> bool:
 class ChartDefinition:
     """One chart of one stage.
 
-    title, subtitle: texts by language ("en", "zh"). build(lang): the Altair chart with data by name only, the same for every plan.
-    rows(plan, lang): its rows by data name, plain JSON. sentence(plan, lang): the result in words, for those who hear the page.
-    applies(plan): whether the plan has anything to show here. The charts of stage "accuracy" take `accuracy.Found` for a plan.
+    title, subtitle: texts by language ("en", "zh").
+    build(lang): the Altair chart with data by name only, the same for every plan.
+    rows(plan, lang): its rows by data name, plain JSON.
+    sentence(plan, lang): the result in words, for those who hear the page.
+    applies(plan): whether the plan has anything to show here. The charts of "accuracy" take `accuracy.find()` for a plan.
     """
 
     name: str

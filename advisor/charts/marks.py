@@ -156,7 +156,7 @@ def titles(name: str = "titles", x: bool = True, y: bool = True, down: int = 34)
 
 
 def here(name: str, x: str, y: str, field: str = "label", up: int = 14) -> list[alt.Chart]:
-    """The plan's own point, with its words beside it: each row says how they are aligned (left, center or right) and if `below`."""
+    """The plan's own point, with its words beside it: each row says how they are aligned and whether `below`."""
     ink = theme.colour("here")
     point = named(name).mark_point(shape="diamond", size=130, filled=True, color=ink, opacity=1)
     words = named(name).mark_text(align={"expr": "datum.align"}, dy={"expr": f"datum.below ? {up + 6} : {-up}"}, fontWeight=600)

@@ -1,4 +1,4 @@
-"""What several charts need beside the plan: its architecture, neighbouring sequence lengths and batches, other cards and counts."""
+"""What several charts need beside the plan: its architecture, other sequence lengths and batches, other cards and counts."""
 
 from __future__ import annotations
 

@@ -209,8 +209,9 @@ def flop_sentence(plan: Any, lang: str) -> str:
     flop = plan.workload.training_flop.m_as("FLOP")
     if lang == "en":
         return (
-            f"One token costs {number(total)} GFLOP at {length:,} tokens a sequence: matrix products {percent(compute / total)}, "
-            f"attention {percent(attention / total)}, recomputed {percent(other / total)}. The run takes {flop:.2e} model FLOP."
+            f"One token costs {number(total)} GFLOP at {length:,} tokens a sequence: matrix products "
+            f"{percent(compute / total)}, attention {percent(attention / total)}, recomputed {percent(other / total)}. "
+            f"The run takes {flop:.2e} model FLOP."
         )
     return (
         f"序列长度 {length:,} 时每个 token 需 {number(total)} GFLOP：矩阵乘 {percent(compute / total)}，"
