@@ -16,6 +16,7 @@ from advisor.architecture import Architecture, ArchitectureError, architecture_f
 from advisor.architecture.config import ALIASES
 from advisor.architecture.read import NESTED, OTHERS
 from advisor.evidence.documents import Document, document, hostile
+from advisor.evidence.hf_config_checks import assumed, check
 from advisor.evidence.parts import problem
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 from advisor.evidence.values import as_integer, as_switch, as_word, document_problems
@@ -33,14 +34,15 @@ DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivis
 class HfConfigReading(Reading):
     """One config.json. Counts are plain integers; of a multimodal file they are those of its text model.
 
-    family: the model type whose structure was counted; model_type: what the file says. params_text_*: given where the text
-    model is nested. experts, active_experts: routed experts in a layer and per token. expert_intermediate: width of one expert.
+    family: the kind of model in a few words; counted_as: the model type whose structure was counted; model_type: the file's.
+    params_text_*: given where the text model is nested. experts, active_experts: routed experts in a layer and per token. expert_intermediate: width of one expert.
     dense_intermediate_unused: an MLP width in the file that no layer uses. pattern_counts: layers by letter of a hybrid
     pattern. matches, published: models of the catalog with these very sizes, and their published parameter count. config: the
     file itself.
     """
 
     family: str | None = None
+    counted_as: str | None = None
     model_type: str | None = None
     model: str | None = None
     architecture: str | None = None
@@ -144,8 +146,8 @@ def read(text: str) -> Report:
             problems.append(
                 problem("not_counted", "error", "The config's values contradict each other.", "配置中的值相互矛盾。")
             )
-        problems += [_assumed(sentence) for sentence in architecture.assumptions]
-    problems += _checks(reading)
+        problems += [assumed(sentence) for sentence in architecture.assumptions]
+    problems += check(reading)
     return Report(kind="hf_config", reading=HfConfigReading(**reading), problems=tuple(problems), truncated=found.cut)
 
 
@@ -265,7 +267,8 @@ def _counted(stated: dict[str, Any], data: dict[str, Any], built: Architecture) 
     published = {entry.parameters_total for entry in matches}
     result = {
         **stated,
-        "family": built.model_type,
+        "family": _family(built),
+        "counted_as": built.model_type,
         "layers": built.num_layers,
         "hidden": built.hidden_size,
         "q_heads": built.num_attention_heads,
@@ -315,6 +318,18 @@ def _counted(stated: dict[str, Any], data: dict[str, Any], built: Architecture) 
     return result
 
 
+def _family(built: Architecture) -> str:
+    """The kind of model: "llama dense GQA", "mixtral MoE". Attention is named where a type comes with and without groups."""
+    name = built.model_type
+    if built.num_experts:
+        return name if "moe" in name else f"{name} MoE"
+    if not built.gated_mlp or built.norm != "rmsnorm" or built.mixer_layers:
+        return name
+    heads, groups = built.num_attention_heads, built.num_key_value_heads
+    kind = "MLA" if built.kv_lora_rank else "MHA" if groups == heads else "MQA" if groups == 1 else "GQA"
+    return f"{name} dense {kind}"
+
+
 @functools.lru_cache(maxsize=1)
 def _entries() -> tuple[Any, ...]:
     return catalog.models()
@@ -332,56 +347,3 @@ def _matches(built: Architecture, total: int) -> list[Any]:
         and entry.parameters_total
         and abs(entry.parameters_total - total) <= 1e-3 * total
     ][:10]
-
-
-#: The beginnings of what an architecture says of itself, and the same in Chinese.
-CHINESE = (
-    ("The text model of this", "只计算其中的文本模型；其余部分（视觉、音频等）不计入。"),
-    ("The text model is sized", "只计算其中的文本模型；其余部分（视觉、音频等）不计入。"),
-    ("The file's weights are stored quantized", "文件中的权重以量化形式存储；参数量按量化前计算。"),
-    ("The multi-token-prediction layers", "文件声明的多 token 预测（MTP）层不计入，与 transformers 一致。"),
-    ("Attention is counted over all keys", "注意力按全部键计算；模型实际只选取其中一部分，因此计算量是上限。"),
-)
-
-
-def _assumed(sentence: str) -> Problem:
-    """An assumption of the architecture as a problem."""
-    known = next((zh for start, zh in CHINESE if sentence.startswith(start)), None)
-    unknown = sentence.startswith("The model type") and "sized as" in sentence
-    zh = known or (f"模型类型未知，按类 Llama 的解码器估算：{sentence}" if unknown else f"采用了默认值或近似：{sentence}")
-    return problem("unknown_model_type" if unknown else "assumed", "warning" if unknown else "info", sentence, zh)
-
-
-def _checks(reading: dict[str, Any]) -> list[Problem]:
-    """What no model can have."""
-    result = []
-    hidden, heads, kv_heads = reading["hidden"], reading["q_heads"], reading["kv_heads"]
-    if heads and kv_heads and heads % kv_heads:
-        result.append(
-            problem(
-                "heads_do_not_divide",
-                "warning",
-                f"{heads} query heads cannot be shared evenly by {kv_heads} key-value heads.",
-                f"{heads} 个查询头无法被 {kv_heads} 个键值头均分。",
-            )
-        )
-    if hidden and heads and reading["head_dim"] is None and hidden % heads:
-        result.append(
-            problem(
-                "head_dim_not_whole",
-                "warning",
-                f"The hidden size {hidden} is not a multiple of {heads} heads, and no head_dim is given.",
-                f"隐藏维度 {hidden} 不是头数 {heads} 的整数倍，且未给出 head_dim。",
-            )
-        )
-    active, experts = reading["active_experts"], reading["experts"]
-    if active and experts and active > experts:
-        result.append(
-            problem(
-                "more_active_than_experts",
-                "error",
-                f"{active} experts per token are more than the {experts} there are.",
-                f"每个 token 激活 {active} 个专家，多于专家总数 {experts}。",
-            )
-        )
-    return result

@@ -20,6 +20,7 @@ def test_config_is_counted_exactly():
     assert report.kind == "hf_config"
     assert (one.layers, one.hidden, one.q_heads, one.kv_heads, one.head_dim, one.vocab) == (3, 64, 4, 2, 16, 1000)
     assert one.params_total == COUNT
+    assert (one.family, one.counted_as) == ("llama dense GQA", "llama")
     assert one.weights_bf16.m_as("B") == pytest.approx(2 * COUNT)
     assert not report.problems
 
