@@ -35,10 +35,10 @@ class HfConfigReading(Reading):
     """One config.json. Counts are plain integers; of a multimodal file they are those of its text model.
 
     family: the kind of model in a few words; counted_as: the model type whose structure was counted; model_type: the file's.
-    params_text_*: given where the text model is nested. experts, active_experts: routed experts in a layer and per token. expert_intermediate: width of one expert.
-    dense_intermediate_unused: an MLP width in the file that no layer uses. pattern_counts: layers by letter of a hybrid
-    pattern. matches, published: models of the catalog with these very sizes, and their published parameter count. config: the
-    file itself.
+    params_text_*: given where the text model is nested. experts, active_experts: routed experts in a layer and per token.
+    expert_intermediate: width of one expert. dense_intermediate_unused: an MLP width in the file that no layer uses.
+    pattern_counts: layers by letter of a hybrid pattern. matches, published: models of the catalog with these very sizes, and
+    their published parameter count. config: the file itself.
     """
 
     family: str | None = None

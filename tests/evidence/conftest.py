@@ -1,0 +1,8 @@
+"""The samples beside these tests are importable however pytest imports the tests themselves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
