@@ -92,7 +92,7 @@ def rows(plan: Plan, wanted: dict[str, Expectation], values: dict[str, str]) -> 
             f"Stability, {minutes:.0f} min",
             f"稳定性 {minutes:.0f} 分钟",
             "./acceptance.sh stability",
-            f"no Xid; at most {cool:.0f} °C (replace above {hot:.0f} °C); drift and spread up to {share('stability_drift'):.0%}",
+            f"no Xid; at most {cool:.0f} °C (replace above {hot:.0f} °C); drift, spread up to {share('stability_drift'):.0%}",
             f"无 Xid；不超过 {cool:.0f} °C（高于 {hot:.0f} °C 须处理）；降速与离散不超过 {share('stability_drift'):.0%}",
         ),
         Row(

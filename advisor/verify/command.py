@@ -113,7 +113,7 @@ def render(verification: Verification, language: str = "en") -> str:
     parts = [_finding(one, language) for one in verification.findings]
     lines = []
     for one in verification.questions:
-        lines.append(f"{one.text[language]}  {ANSWER_TEXT[one.answer][language].upper()}. {one.sentence[language]}")
+        lines.append(f"{one.text[language]}  {ANSWER_TEXT[one.answer][language].upper()}  {one.sentence[language]}")
         lines += [f"    {sentence[language]}" for sentence in one.evidence[:5]]
         lines += [f"    $ {one.next_command}"] if one.next_command else []
     return "\n\n".join([*parts, "\n".join(lines), verification.sentence[language]])

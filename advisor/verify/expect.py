@@ -22,6 +22,9 @@ PER_GPU, PER_NODE, WIRE, GBIT = "GB / s / GPU", "GB / s / node", "GB / s", "Gbit
 #: (usual, alarm, source key, basis in words)
 Healthy = tuple[Any, Any, str, dict[str, str]]
 
+#: NVLink SHARP starts above as many ranks.
+SMALLEST_SWITCH_GROUP = 4
+
 LABELS: dict[str, dict[str, str]] = {
     "scale_up": {"en": "bus bandwidth inside a node", "zh": "机内总线带宽（busbw）"},
     "scale_out": {"en": "bus bandwidth between nodes", "zh": "机间总线带宽（busbw）"},
@@ -125,8 +128,8 @@ def healthy_scale_up(system: System, gpus: int, collective: str = "all_reduce") 
     usual = link.bus_bandwidth
     if usual is None:
         return None
-    if collective != "all_reduce":  # the switch reduces only in all-reduce; the others are rings
-        usual = min(usual, link.line_rate * 0.82 if link.line_rate.check("[information]/[time]/[gpu]") else usual)
+    if collective != "all_reduce" or gpus <= SMALLEST_SWITCH_GROUP:  # the switch reduces only there; the others are rings
+        usual = min(usual, link.line_rate * share("ring_share"))
     return (
         usual,
         usual * share("scale_up_alarm"),

@@ -295,7 +295,7 @@ def _waits(reading: Any, report: Report, plan: Plan | None, draft: Draft) -> Non
         return
     at_save = code == "timeout_at_barrier" or "sav" in phase or "checkpoint" in phase
     at_load = code == "timeout_at_load" or "load" in phase
-    limit = reading.timeout or reading.timeout_default
+    limit = reading.timeout or getattr(reading, "timeout_default", None)
     if at_load:
         draft.causes += ["load_skew", "rank_died"]
         draft.shown.add("load_skew")

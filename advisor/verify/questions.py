@@ -54,12 +54,8 @@ def _answer(question: str, lines: list[tuple[Finding, Line]], missing: dict[str,
         return Answer(question=question, text=TEXTS[question], answer="not_tested", sentence=NOT_TESTED, next_command=command)
     answer = ANSWERS[worst([line.verdict for _, line in lines])]
     answer = "partly" if answer == "yes" and missing else answer
-    sentences = {
-        "yes": both("Yes, as far as measured.", "是，所测均达标。"),
-        "partly": both("Partly.", "部分达到。"),
-        "no": both("No.", "没有。"),
-    }
-    sentence = sentences[answer]
+    good = sum(line.verdict == "pass" for _, line in lines)
+    sentence = both(f"{good} of {len(lines)} measurements pass.", f"{len(lines)} 项测量中 {good} 项达标。")
     if missing:
         sentence = both(f"{sentence['en']} {missing['en']}", f"{sentence['zh']}{missing['zh']}")
     order = {"fail": 0, "marginal": 1, "pass": 2}

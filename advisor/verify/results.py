@@ -80,10 +80,16 @@ def _files(paths: Iterable[str | Path]) -> list[Path]:
     for one in map(Path, paths):
         if one.is_dir():
             inside = (path for path in sorted(one.rglob("*")) if path.is_file() and path.suffix not in NOT_EVIDENCE)
-            files += [path for path in inside if path.name not in ("scenario.json", "thresholds.json")]
+            files += [
+                path for path in inside if path.name not in ("scenario.json", "thresholds.json") and not _hidden(path, one)
+            ]
         else:
             files.append(one)
     return files
+
+
+def _hidden(path: Path, top: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(top).parts)
 
 
 def _read_plain(path: Path, unread: list[dict[str, str]]) -> tuple[str, Report] | None:
@@ -97,8 +103,8 @@ def _read_plain(path: Path, unread: list[dict[str, str]]) -> tuple[str, Report] 
 
 
 def _unread(path: Path, error: Exception) -> dict[str, str]:
-    reason = getattr(error, "strerror", None) or str(error)
-    return {"name": path.name, "en": f"{path.name}: {reason}", "zh": f"{path.name}：无法读取（{reason}）"}
+    reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+    return {"name": path.name, "en": f"{path.name}: {reason}.", "zh": f"{path.name}：无法读取（{reason}）。"}
 
 
 def judge_kit(report: Report, context: Context) -> Draft:

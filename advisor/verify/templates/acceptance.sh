@@ -153,7 +153,7 @@ launch() {
   shift
   need torchrun || return 0
   if [ -z "$HOSTS" ] || [ "$NODES" -eq 1 ]; then
-    keep "${result%.json}.log" torchrun --standalone --nproc-per-node "$GPUS_PER_NODE" "$@"
+    keep ".logs/${result%.json}.log" torchrun --standalone --nproc-per-node "$GPUS_PER_NODE" "$@"
     return 0
   fi
   local -a hosts
@@ -166,7 +166,7 @@ launch() {
     ssh "${hosts[number]}" "cd $(printf '%q' "$here") && torchrun --nnodes $NODES --node-rank $number --nproc-per-node \
 $GPUS_PER_NODE --rdzv-backend c10d --rdzv-endpoint $(printf '%q' "${hosts[0]}"):29499$line" >/dev/null 2>&1 &
   done
-  keep "${result%.json}.log" torchrun --nnodes "$NODES" --node-rank 0 --nproc-per-node "$GPUS_PER_NODE" \
+  keep ".logs/${result%.json}.log" torchrun --nnodes "$NODES" --node-rank 0 --nproc-per-node "$GPUS_PER_NODE" \
     --rdzv-backend c10d --rdzv-endpoint "${hosts[0]}:29499" "$@"
   wait
 }
@@ -179,7 +179,7 @@ ranks() {
 stability() {
   say "stability: $STABILITY_SECONDS s of full load on this node, with temperature and Xid watch"
   need torchrun || return 0
-  keep stability.log torchrun --standalone --nproc-per-node "$GPUS_PER_NODE" stability.py "$STABILITY_SECONDS" "$RESULTS/stability.json"
+  keep .logs/stability.log torchrun --standalone --nproc-per-node "$GPUS_PER_NODE" stability.py "$STABILITY_SECONDS" "$RESULTS/stability.json"
 }
 
 resume() {
@@ -187,7 +187,7 @@ resume() {
   need torchrun || return 0
   local folder=$CHECKPOINT_DIR/.acceptance_resume
   rm -rf "$folder"
-  keep resume.log torchrun --standalone --max-restarts 1 --nproc-per-node "$GPUS_PER_NODE" resume.py "$folder" "$RESULTS/resume.json"
+  keep .logs/resume.log torchrun --standalone --max-restarts 1 --nproc-per-node "$GPUS_PER_NODE" resume.py "$folder" "$RESULTS/resume.json"
   rm -rf "$folder"
 }
 
@@ -202,7 +202,7 @@ record_node_fault() {
 
 main() {
   cd "$(dirname "$0")" || exit 2
-  mkdir -p "$RESULTS" || exit 2
+  mkdir -p "$RESULTS/.logs" || exit 2
   RESULTS=$(cd "$RESULTS" && pwd)
   case ${1:-} in
     -h | --help) usage; exit 0 ;;
