@@ -191,9 +191,9 @@ def contributors_rows(plan: Any, lang: str) -> Rows:
     for row, one in enumerate(ordered):
         low, high = amount(plan, one.low), amount(plan, one.high)
         name = one.text[lang]
-        shown = name[0].upper() + name[1:]
+        heading = name[0].upper() + name[1:]
         names.append(
-            {"row": row, "heading": shown, "answer": money_range(low, high, plan.budget.currency, lang), "total": total}
+            {"row": row, "heading": heading, "answer": money_range(low, high, plan.budget.currency, lang), "total": total}
         )
         for thing, start, end, value in (("band", min(low, total), total, low), ("line", total, max(high, total), high)):
             bars.append(
