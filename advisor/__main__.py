@@ -90,6 +90,16 @@ def kit(arguments: argparse.Namespace) -> int | None:
     return run(arguments.rest)
 
 
+def report(arguments: argparse.Namespace) -> None:
+    """Write a plan as a report: HTML that prints, Markdown, JSON or a workbook."""
+    from advisor.plan import make_plan
+    from advisor.report import write
+
+    written = write(make_plan(read_scenario(arguments.scenario)), arguments.out, arguments.format, arguments.language)
+    if written:
+        print(written)
+
+
 def measure(arguments: argparse.Namespace) -> int | None:
     """Run one real training step here and compare it with the estimate."""
     from advisor.measure import main as run
@@ -142,6 +152,13 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--json", action="store_true", help="print readings as JSON")
     one.set_defaults(run=read)
 
+    one = commands.add_parser("report", help=report.__doc__)
+    one.add_argument("scenario", help="a JSON file, or - for standard input")
+    one.add_argument("--format", choices=("html", "md", "json", "xlsx"), help="default: by the ending of --out, else html")
+    one.add_argument("--language", choices=("en", "zh"), default="en")
+    one.add_argument("--out", help="file to write, - for standard output (default: named by model and day)")
+    one.set_defaults(run=report)
+
     for name, run in (("accuracy", accuracy), ("prices", prices), ("kit", kit), ("measure", measure), ("verify", verify)):
         one = commands.add_parser(name, help=run.__doc__, add_help=False)
         one.add_argument("rest", nargs=argparse.REMAINDER)
@@ -154,9 +171,7 @@ def add_server_options(root: argparse.ArgumentParser) -> None:
     root.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     root.add_argument("--port", type=int, default=8866, help="port (default 8866, or the next free one)")
     root.add_argument("--token", default="", help="ask visitors for this token")
-    root.add_argument(
-        "--max-sessions", type=int, default=20, help="visitors at once (default 20)"
-    )
+    root.add_argument("--max-sessions", type=int, default=20, help="visitors at once (default 20)")
     root.add_argument("--preheat", action="store_true", help="keep one kernel ready per app: faster first page, more memory")
     root.add_argument("--base-url", default="/", help="path prefix behind a proxy")
     root.add_argument("--no-browser", action="store_true", help="print the link and open nothing")

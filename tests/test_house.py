@@ -33,7 +33,7 @@ FLOORS = {
     "evidence": 9,
     "verify": 10,
     "handoff": 10,
-    "report": 10,
+    "report": 11,
     "charts": 10,
     "accuracy": 10,
     "measure": 10,

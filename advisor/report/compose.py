@@ -1,0 +1,141 @@
+"""From a plan to a document: the answer first, then what must be known, each stage, and all it rests on."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from advisor import charts
+from advisor.budget.money import rounded
+from advisor.plan import Plan
+from advisor.report import accuracy, appendix
+from advisor.report.document import Document, Fact, Figure, Grid, Remark, Section
+from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
+from advisor.ui.models.answer import Headline, headline
+from advisor.ui.panels import tables
+from advisor.ui.panels.parts import Table
+from advisor.ui.text import N_, Texts
+
+METHODS = {"full": N_("Full fine-tuning"), "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
+STAGES = {
+    "workload": N_("1 · Model and method"),
+    "memory": N_("2 · VRAM budget"),
+    "cluster": N_("3 · Cards and interconnect"),
+    "storage": N_("4 · Storage layout"),
+    "budget": N_("5 · Budget"),
+}
+SERIOUS = ("stop", "warning", "info")
+
+
+def compose(plan: Plan, lang: str, day: datetime.date | None = None) -> Document:
+    """The document of a plan in a language. day: when it was made, today if not given."""
+    texts = Texts(lang=lang)
+    t = texts.t
+    day = day or datetime.date.today()
+    one = headline(plan)
+    method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
+    cited = appendix.cited(plan)
+    sections = (
+        _advice(plan, texts),
+        *(_stage(plan, stage, texts) for stage in STAGES),
+        appendix.assumptions(plan, texts),
+        accuracy.section(plan, texts),
+        appendix.trail(plan, texts, cited),
+        appendix.sources(texts, cited),
+    )
+    return Document(
+        lang=lang,
+        title=t("Training plan: %(model)s", model=one.model),
+        subtitle=f"{method} · {compact(one.tokens.m_as('token'), lang)} token",
+        day=day.isoformat(),
+        dated=t("Made on %(date)s · prices of %(prices)s", date=date(day, lang), prices=date(one.as_of, lang)),
+        verdict=one.verdict,
+        answer=_answer(one, texts),
+        facts=_facts(one, plan, texts),
+        sentence=texts.pick(plan.budget.sentence),
+        sections=sections,
+    )
+
+
+def _answer(one: Headline, texts: Texts) -> str:
+    """The verdict as a sentence."""
+    t, lang = texts.t, texts.lang
+    words = {
+        "fits": N_("It fits: %(cards)s, %(need)s of %(room)s needed on each card."),
+        "tight": N_("Borderline: %(cards)s, %(need)s of %(room)s expected on each card, and the range reaches over it."),
+        "does_not_fit": N_("It does not fit: %(cards)s would need %(need)s on each card, which has %(room)s."),
+        "unknown": N_("%(cards)s: each card needs %(need)s; what it has (%(room)s) is not known."),
+    }[one.verdict]
+    room = "–" if one.room is None else size(one.room, lang)
+    return t(words, cards=_cards(one, lang), need=size(one.need, lang), room=room)
+
+
+def _cards(one: Headline, lang: str) -> str:
+    return f"{number(one.gpus, lang)} × {one.gpu}"
+
+
+def _facts(one: Headline, plan: Plan, texts: Texts) -> tuple[Fact, ...]:
+    t, lang, budget = texts.t, texts.lang, plan.budget
+    if one.gpus == 1:
+        network = t("no interconnect needed")
+    else:
+        network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
+    nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
+    cost, low, high = (rounded(value, one.cost_low, one.cost_high) for value in (one.cost, one.cost_low, one.cost_high))
+    dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
+    need = f"{number(plan.memory.low.m_as('GiB / GPU'), lang)} – {number(one.need_high.m_as('GiB / GPU'), lang)} GiB"
+    return (
+        Fact(name=t("Cards"), value=_cards(one, lang), below=" · ".join(filter(None, (nodes, network)))),
+        Fact(name=t("VRAM per card"), value=size(one.need, lang), below=need),
+        Fact(name=t("Time"), value=duration(one.time, lang), below=duration_range(one.time_low, one.time_high, lang)),
+        Fact(name=t("Cost, all in"), value=money(cost, lang), below=f"{money_range(low, high, lang)} · {dated}"),
+        Fact(
+            name=t("Price used"),
+            value=f"{budget.price.provider} {budget.price.instance}",
+            below=" · ".join(filter(None, (budget.price.region, t(tables.budget.MODES[budget.price.mode])))),
+        ),
+    )
+
+
+def _advice(plan: Plan, texts: Texts) -> Section:
+    """Everything that must be known, the gravest first."""
+    found = sorted(plan.advice, key=lambda one: SERIOUS.index(one.severity))
+    return Section(
+        key="advice",
+        title=texts.t("What must be known"),
+        remarks=tuple(Remark(severity=one.severity, text=texts.pick(one.text)) for one in found),
+    )
+
+
+def _stage(plan: Plan, stage: str, texts: Texts) -> Section:
+    """A stage's charts and tables."""
+    grids = []
+    for card in tables.CARDS[stage]:
+        shown = card.render(plan, texts)
+        if isinstance(shown, Table) and shown.rows:
+            grids.append(
+                Grid(
+                    title=texts.t(card.title),
+                    subtitle=texts.t(card.subtitle),
+                    table=shown,
+                    wide=len(shown.columns) > 3 or bool("".join(shown.notes)),
+                )
+            )
+    return Section(key=stage, title=texts.t(STAGES[stage]), figures=_figures(plan, stage, texts), grids=tuple(grids))
+
+
+def _figures(plan: Plan, stage: str, texts: Texts) -> tuple[Figure, ...]:
+    return tuple(
+        Figure(
+            title=texts.pick(one.title),
+            subtitle=texts.pick(one.subtitle),
+            sentence=one.sentence(plan, texts.lang),
+            definition=one,
+        )
+        for one in shown_charts(plan, stage, texts.lang)
+    )
+
+
+def shown_charts(plan: Plan, stage: str, lang: str) -> list[Any]:
+    """The charts of a stage that have something to show for this plan."""
+    return [one for one in charts.of_stage(stage) if one.applies(plan) and any(one.rows(plan, lang).values())]
