@@ -27,6 +27,7 @@ _PUBLIC = {
     "main": "command",
     "read_results": "results",
     "three_questions": "questions",
+    "verify": "judge",
 }
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "main",
     "read_results",
     "three_questions",
+    "verify",
 ]
 
 

@@ -103,17 +103,16 @@ def rows(plan: Plan, wanted: dict[str, Expectation], values: dict[str, str]) -> 
             "从最近检查点恢复且 loss 一致",
         ),
     ]
-    if nodes > 1:
-        planned = shown(plan.storage.restart_time.to("min"))
-        listed.append(
-            Row(
-                "Fault of a node: switch one off while a job runs",
-                "节点故障：作业运行中关掉一个节点",
-                "./acceptance.sh record_node_fault SECONDS platform",
-                f"training goes on by itself within {planned}",
-                f"{planned} 内自动恢复训练",
-            )
+    planned = shown(plan.storage.restart_time.to("min"))
+    listed.append(
+        Row(
+            "Fault of a node: switch it off while a job runs",
+            "节点故障：作业运行中关掉一个节点",
+            "./acceptance.sh record_node_fault SECONDS platform",
+            f"training goes on by itself within {planned}",
+            f"{planned} 内自动恢复训练",
         )
+    )
     return tuple(listed)
 
 

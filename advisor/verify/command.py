@@ -119,11 +119,16 @@ def render(verification: Verification, language: str = "en") -> str:
     return "\n\n".join([*parts, "\n".join(lines), verification.sentence[language]])
 
 
+def _word(verdict: str, language: str) -> str:
+    """A line's verdict; a line that is only told, as the parts of a sum are, has none."""
+    return "" if verdict == "not_comparable" else VERDICT_TEXT[verdict][language]
+
+
 def _finding(finding: Finding, language: str) -> str:
     lines = [f"{VERDICT_TEXT[finding.verdict][language].upper():<14} {finding.name}: {finding.title[language]}"]
     lines.append(f"  {finding.sentence[language]}")
     lines += [
-        f"  {VERDICT_TEXT[line.verdict][language]:<14} {line.sentence[language]}"
+        f"  {_word(line.verdict, language):<14} {line.sentence[language]}"
         for line in finding.lines
         if line.sentence != finding.sentence
     ]

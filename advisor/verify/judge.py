@@ -16,6 +16,7 @@ from advisor.verify.oom import judge_oom
 from advisor.verify.questions import three_questions
 from advisor.verify.records import Finding, System, Verification, worst
 from advisor.verify.results import judge_kit
+from advisor.verify.settings import judge_settings
 from advisor.verify.storage import judge_dlio, judge_fio, judge_ior
 
 if TYPE_CHECKING:
@@ -64,19 +65,13 @@ def check(reports: Reports, plan: Plan | None = None, system: System | None = No
 
 def judge(report: Report, name: str, context: Context) -> Finding:
     """One reading's finding."""
-    judge_one = JUDGES.get(type(report.reading).__name__)
-    if judge_one is None:
-        draft = Draft(
-            title=both("Settings file", "配置文件"),
-            verdict="not_comparable",
-            sentence=both(
-                "A settings file and no measurement: take it as a scenario instead.",
-                "这是配置文件而不是测量结果：请作为场景导入。",
-            ),
-        )
-    else:
-        draft = judge_one(report, context)
-    return finish(draft, report, name, context)
+    judge_one = JUDGES.get(type(report.reading).__name__, judge_settings)
+    return finish(judge_one(report, context), report, name, context)
+
+
+def verify(report: Report, plan: Plan | None = None) -> Verification:
+    """One reading alone against a plan."""
+    return check([report], plan)
 
 
 def _named(reports: Reports) -> list[tuple[str, Report]]:

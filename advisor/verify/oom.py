@@ -37,7 +37,7 @@ def judge_oom(report: Report, context: Context) -> Draft:
         return draft
     others = sum((one["gib"] for one in reading.other_processes or ()), Q(0.0, unit(GIB)))
     used = _line("other_processes", both("other processes", "其他进程"), others, None) if others.magnitude else None
-    draft.lines += [one for one in (used, *_outside(reading, plan)) if one is not None]
+    draft.lines += [one for one in (used, *_outside(reading, plan), _balance(reading, others)) if one is not None]
     if plan is None or reading.allocated is None or reading.tried is None:
         draft.verdict = "not_comparable" if plan is None or reading.allocated is None else None
         draft.sentence = _without_plan(reading, report, others, plan)
@@ -78,18 +78,30 @@ def judge_oom(report: Report, context: Context) -> Draft:
         )
     elif elsewhere:
         draft.sentence = both(
-            f"The job's own {shown(needed)} agrees with the plan's {shown(predicted)}; {elsewhere['en']}.{guess_en}",
-            f"作业自身的 {shown(needed)} 与方案的 {shown(predicted)} 相符；{elsewhere['zh']}。{guess_zh}",
+            f"The job's own {shown(needed)} is within the plan's {shown(predicted)}; {elsewhere['en']}.{guess_en}",
+            f"作业自身的 {shown(needed)} 没有超出方案的 {shown(predicted)}；{elsewhere['zh']}。{guess_zh}",
         )
     else:
         draft.shown.add("one_rung_down")
+        rung = _next_rung(plan)
         draft.sentence = both(
-            f"{shown(needed)} was needed so far, inside the predicted {shown(predicted)} to {shown(high)}: the plan is tight "
-            f"here, take the next change of its ladder.{guess_en}",
-            f"到此已需 {shown(needed)}，在预测的 {shown(predicted)} 到 {shown(high)} 之内："
-            f"方案余量不足，请采用阶梯中的下一项。{guess_zh}",
+            f"{shown(needed)} was needed so far, as predicted ({shown(predicted)}, up to {shown(high)}): the plan is tight on "
+            f"this card.{guess_en}{rung['en']}",
+            f"到此已需 {shown(needed)}，与预测一致（{shown(predicted)}，最高 {shown(high)}）："
+            f"这张卡余量不足。{guess_zh}{rung['zh']}",
         )
     return draft
+
+
+def _next_rung(plan: Plan) -> dict[str, str]:
+    """The first change of the plan's ladder after which the job fits, as a sentence; empty where none does."""
+    rung = next((one for one in plan.memory.escalation if one.verdict == "fits"), None)
+    if rung is None:
+        return both("", "")
+    total = shown(_per_card(rung.total))
+    return both(
+        f" Next change: {rung.text['en'].rstrip('.')} ({total}).", f"下一步：{rung.text['zh'].rstrip('。')}（{total}）。"
+    )
 
 
 def matching_term(tried: Quantity, plan: Plan) -> str | None:
@@ -143,6 +155,34 @@ def _outside(reading: Any, plan: Plan | None) -> list[Line]:
         label = both("reserved but unallocated", "已预留未分配（碎片）")
         lines.append(_line("reserved_unallocated", label, reading.reserved_unallocated, None))
     return lines
+
+
+def _balance(reading: Any, others: Quantity) -> Line | None:
+    """Whether the message's parts add up to the card: what is missing is held by processes that it cannot see."""
+    parts = (reading.allocated, reading.reserved_unallocated, reading.non_pytorch, reading.free)
+    if reading.total is None or any(part is None for part in parts):
+        return None
+    known = sum(parts, others).to(GIB)
+    missing = reading.total.to(GIB) - known
+    label = both("all parts together, of the card", "各部分合计（对整卡）")
+    return Line(
+        subject="balance",
+        label=label,
+        verdict="not_comparable",
+        measured=known,
+        required=reading.total.to(GIB),
+        sentence=both(
+            f"Allocated, reserved, outside PyTorch, other processes and free are {shown(known)} of {shown(reading.total)}; "
+            f"{shown(missing)} is held by others that the message does not name.",
+            f"已分配、已预留、PyTorch 之外、其他进程与空闲合计 {shown(known)}，整卡 {shown(reading.total)}；"
+            f"差额 {shown(missing)} 由报错未列出的进程占用。",
+        )
+        if missing > Q(0.5, unit(GIB))
+        else both(
+            f"Allocated, reserved, outside PyTorch, other processes and free add up to the card's {shown(reading.total)}.",
+            f"已分配、已预留、PyTorch 之外、其他进程与空闲之和等于整卡 {shown(reading.total)}。",
+        ),
+    )
 
 
 def _explain(reading: Any, report: Report, draft: Draft) -> dict[str, str] | None:

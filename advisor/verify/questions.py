@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.verify.draft import both
-from advisor.verify.records import Answer, Finding, Line, worst
+from advisor.verify.records import Answer, Finding, Line, Verification, worst
 
 if TYPE_CHECKING:
     from advisor.plan import Plan
@@ -35,8 +35,10 @@ STORAGE = {"data_read", "checkpoint_write", "checkpoint", "load", "utilization"}
 HEALING = {"resume", "node_fault"}
 
 
-def three_questions(findings: Sequence[Finding], plan: Plan | None = None) -> tuple[Answer, ...]:
+def three_questions(findings: Verification | Sequence[Finding], plan: Plan | None = None) -> tuple[Answer, ...]:
     """The three questions answered from findings, each with its evidence, or "not tested yet"."""
+    if isinstance(findings, Verification):
+        findings = findings.findings
     return _network(findings, plan), _storage(findings, plan), _healing(findings)
 
 

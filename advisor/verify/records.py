@@ -103,6 +103,16 @@ class Finding(Record):
     problems: tuple = ()
     truncated: bool = False
 
+    @property
+    def text(self) -> dict[str, str]:
+        """The finding as one remark: verdict, sentence, and what to run next."""
+        result = {}
+        for language, then in (("en", "Next"), ("zh", "下一步")):
+            colon, stop = (": ", " ") if language == "en" else ("：", "")
+            words = f"{VERDICT_TEXT[self.verdict][language]}{colon}{self.sentence[language]}"
+            result[language] = f"{words}{stop}{then}{colon}{self.next_command}" if self.next_command else words
+        return result
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Record):

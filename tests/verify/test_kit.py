@@ -83,7 +83,7 @@ TOOLS = {
     "mpirun": "cat nccl2.sample",
     "ibstat": "cat ibstat.sample",
     "fio": 'case "$*" in *--rw=write*) cat fio_write.sample ;; *) cat fio_read.sample ;; esac',
-    "torchrun": 'for last; do :; done; case "$*" in *stability*) cp stability.sample "$last" ;; *) cp resume.sample "$last" ;; esac',
+    "torchrun": 'for last; do :; done; it=resume; case "$*" in *stability*) it=stability ;; esac; cp "$it.sample" "$last"',
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import advisor
 from advisor.units import Q
-from advisor.verify import check
+from advisor.verify import check, verify
 from advisor.verify.oom import matching_term
 
 from .test_network import only
@@ -21,8 +21,8 @@ def oom(plan, allocated: float, tried: float, other: float = 0.0, fragments: flo
     return (
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried:.2f} GiB. GPU 0 has a total capacity of "
         f"{total:.2f} GiB of which {max(total - used - other, 0.1):.2f} GiB is free. {beside}Including non-PyTorch memory, "
-        f"this process has {used:.2f} GiB memory in use. Of the allocated memory {allocated:.2f} GiB is allocated by PyTorch, and "
-        f"{fragments:.2f} GiB is reserved by PyTorch but unallocated."
+        f"this process has {used:.2f} GiB memory in use. Of the allocated memory {allocated:.2f} GiB is allocated by PyTorch, "
+        f"and {fragments:.2f} GiB is reserved by PyTorch but unallocated."
     )
 
 
@@ -35,6 +35,15 @@ def test_oom_inside_the_prediction_asks_for_the_next_rung(two_nodes):
     line = next(line for line in finding.lines if line.subject == "allocated")
     assert line.measured.m_as("GiB") == pytest.approx(predicted - 0.5, abs=0.02)
     assert line.required.m_as("GiB") == pytest.approx(predicted)
+
+
+def test_the_parts_of_a_message_add_up_to_the_card_or_say_what_is_missing(one_node):
+    """total = allocated + fragments + outside PyTorch + other processes + free."""
+    predicted = float(one_node.memory.allocated.m_as("GiB / GPU"))
+    whole = only(oom(one_node, predicted * 0.6, 2, other=20), one_node)
+    balance = next(line for line in whole.lines if line.subject == "balance")
+    assert balance.measured.m_as("GiB") == pytest.approx(balance.required.m_as("GiB"), abs=0.1)
+    assert "add up" in balance.sentence["en"]
 
 
 def test_oom_far_above_the_prediction_is_another_run(one_node):
@@ -154,10 +163,21 @@ def test_wrong_cards_fail(two_nodes):
     assert finding.causes[0].code == "wrong_gpu"
 
 
-def test_settings_are_no_measurement(two_nodes):
-    finding = only(
-        json.dumps({"zero_optimization": {"stage": 3}, "bf16": {"enabled": True}, "train_batch_size": 16}), two_nodes
-    )
-    assert finding.verdict == "not_comparable"
+@pytest.mark.parametrize(("stage", "verdict"), [(3, "pass"), (2, "marginal")])
+def test_settings_that_differ_from_the_plan_are_said(two_nodes, stage, verdict):
+    """The plan shards by ZeRO-3 (a 70B model on 16 cards of 80 GB)."""
+    text = json.dumps({"zero_optimization": {"stage": stage}, "bf16": {"enabled": True}, "train_micro_batch_size_per_gpu": 1})
+    finding = only(text, two_nodes)
+    line = next(line for line in finding.lines if line.subject == "parallelism.zero_stage")
+    assert (line.verdict, line.required) == (verdict, 3)
+    assert only(text).verdict == "not_comparable"
+
+
+def test_no_evidence_decides_nothing(two_nodes):
     assert check([], two_nodes).verdict == "not_comparable"
-    assert advisor.read is not None
+
+
+def test_one_reading_alone(two_nodes):
+    (finding,) = verify(advisor.read(smi([98] * 10)), two_nodes).findings
+    assert finding.text["en"].startswith("pass: ")
+    assert finding.text["zh"].startswith("通过：")

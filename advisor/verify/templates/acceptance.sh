@@ -4,7 +4,8 @@ usage() {
 ./acceptance.sh                       all tests, one after the other
 ./acceptance.sh TEST...               some of them: machine ports nccl_one_node nccl_two_nodes nics data checkpoint ranks stability resume
 ./acceptance.sh record_node_fault SECONDS [platform|hand]   the time until training went on after a node was switched off
-HOSTS=node1,node2 ...                 the nodes, for tests between them; this machine is the first, and ssh must work without a password
+HOSTS=node1,node2 ...                 the nodes, for tests between them; this machine is the first, ssh works without a password,
+                                      and this folder lies under the same path on each
 NCCL_TESTS=/path  DATA_DIR=/path  CHECKPOINT_DIR=/path  RESULTS=/path  GID_INDEX=3  MPI_OPTIONS="..."
 TEXT
 }
