@@ -94,6 +94,8 @@ def healthy_row(system: System, gpus: int, nodes: int, collective: str) -> dict[
     """The published value of such a system, or None."""
     card = find_gpu(system.gpu)
     scale_up = card.scale_up if card else ""
+    link = find_link(system.scale_out)
+    scale_out = link.name if link else ""
     for row in _healthy_rows():
         inside = row["scale_out"] == ""
         if row["collective"] != collective or not int(row["nodes_min"]) <= nodes <= int(row["nodes_max"]):
@@ -102,7 +104,7 @@ def healthy_row(system: System, gpus: int, nodes: int, collective: str) -> dict[
             continue
         if inside and ((nodes > 1 and int(row["nodes_max"]) == 1) or int(row["gpus"]) != gpus):
             continue
-        if not inside and (row["scale_out"] != system.scale_out or int(row["gpus"]) != system.gpus_per_node):
+        if not inside and (row["scale_out"] != scale_out or int(row["gpus"]) != system.gpus_per_node):
             continue
         if not inside and system.nics_per_node and int(row["nics_per_node"]) != system.nics_per_node:
             continue

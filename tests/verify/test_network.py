@@ -174,3 +174,33 @@ def test_the_measured_value_of_a_wrong_build_is_not_used(two_nodes):
         cells = row.split()
         text = text.replace(row, row.replace(cells[7], "0.00"))
     assert only(text, two_nodes).verdict == "not_comparable"
+
+
+#: Published questions: (busbw GB/s, ranks, GPUs a node, device, system, verdict).
+QUESTIONS = [
+    (469, 8, 8, "NVIDIA H100 80GB HBM3", System(gpu="H100 SXM"), "pass"),  # nccl-tests issue 212: algbw 250 is busbw 469
+    (215, 8, 8, "NVIDIA H800", System(gpu="H800"), "pass"),  # nccl issue 1374: half the NVLink of an H100
+    (50, 16, 8, "NVIDIA H100 80GB HBM3", System(gpu="H100 SXM", scale_out="InfiniBand NDR", nics_per_node=4), "fail"),
+    (96, 24, 8, "NVIDIA A100-SXM4-40GB", System(gpu="A100 SXM4 40GB", scale_out="InfiniBand HDR 4x", nics_per_node=4), "pass"),
+    (
+        41.55,
+        16,
+        8,
+        "Tesla V100-SXM2-16GB",
+        System(gpu="V100 SXM2 16GB", scale_out="InfiniBand EDR 4x", nics_per_node=2),
+        "pass",
+    ),
+    (1.1, 2, 1, "NVIDIA A100-PCIE-40GB", System(gpus_per_node=1, scale_out="InfiniBand HDR 4x", nics_per_node=1), "fail"),
+    (3.0, 2, 1, "NVIDIA GB10", System(gpus_per_node=1, scale_out="RoCEv2 200G", nics_per_node=1), "fail"),
+    (24.7, 2, 2, "NVIDIA GeForce RTX 4090", System(gpu="GeForce RTX 4090", gpus_per_node=2), "pass"),
+    (29.6, 32, 8, "NVIDIA A100-SXM4-40GB", System(gpu="A100 SXM4 40GB", scale_out="EFA v1", nics_per_node=4), "marginal"),
+]
+
+
+@pytest.mark.parametrize(("busbw", "ranks", "per_node", "device", "system", "verdict"), QUESTIONS)
+def test_published_questions_get_their_answer(busbw, ranks, per_node, device, system, verdict):
+    """What maintainers answered: healthy, half of what it should be, or inflated by Tree on two nodes."""
+    finding = only(nccl_text(busbw, ranks, per_node, device), system=system)
+    assert finding.verdict == verdict, finding.sentence["en"]
+    if verdict == "fail":
+        assert len(finding.causes) > 5
