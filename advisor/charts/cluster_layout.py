@@ -150,7 +150,7 @@ ACROSS = 8
 def build_leaf_spine(lang: str) -> Any:
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False))
-    links = marks.named("links").mark_rule(color=theme.colour("other"), strokeWidth=0.8, opacity=0.7)
+    links = marks.named("links").mark_rule(color=theme.colour("other"), strokeWidth=0.8, opacity=0.35)
     boxes = marks.named("boxes").mark_point(shape="square", filled=True, size=320, opacity=1)
     kinds = {"spine": theme.colour("line"), "leaf": theme.colour("communication"), "node": theme.colour("compute")}
     colour = alt.Color("kind:N", scale=alt.Scale(domain=list(kinds), range=list(kinds.values())), legend=None)

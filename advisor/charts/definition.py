@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,16 +47,19 @@ class ChartDefinition:
 
     def whole(self, plan: Any, lang: str, width: int = 720, look: str = "light") -> dict[str, Any]:
         """Shape and rows together, for a saved report or a picture, `width` pixels wide."""
-        from advisor.charts.theme import config
+        from advisor.charts.theme import configs
 
-        looks = config(look)
+        looks = configs()[look]
         columns = {"columns": max(1, width // 130)} if width < 640 else {}
+        shape = json.dumps(self.spec(lang))
+        for light, dark in looks["swap"].items():
+            shape = shape.replace(f'"{light}"', f'"{dark}"')
         return {
-            **self.spec(lang),
+            **json.loads(shape),
             "datasets": self.rows(plan, lang),
             "width": width,
             "autosize": {"type": "fit-x", "contains": "padding"},
-            "config": {**looks, "legend": {**looks["legend"], **columns}},
+            "config": {**looks["config"], "legend": {**looks["config"]["legend"], **columns}},
         }
 
 

@@ -93,7 +93,7 @@ def cards_sentence(plan: Any, lang: str) -> str:
     name = card(plan.cluster.gpu)
     phase = t(PHASE[str(memory.peak_phase)], lang)
     if lang == "en":
-        rest = f" It also fits {', '.join(others)}." if others else " None of the other cards shown holds it."
+        rest = f" It also fits {', '.join(others)}." if others else " It fits none of the other cards shown."
         return (
             f"{gib(total)} of {number(room)} GiB on {name} ({number(low)} to {number(high)}): "
             f"{t(VERDICT_NAME[memory.verdict], lang)}. The peak comes {phase}; largest term: {TERM[largest][lang]}, "
@@ -195,7 +195,7 @@ def ladder_sentence(plan: Any, lang: str) -> str:
         last = gib(memory.escalation[-1].total.m_as(GIB))
         return t(
             (
-                f"None of {changes} changes makes it fit; the last one leaves {last}.",
+                f"Not one of {changes} changes makes it fit; the last one leaves {last}.",
                 f"{changes} 项改动都放不下，最后一项之后为 {last}。",
             ),
             lang,

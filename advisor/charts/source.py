@@ -214,6 +214,8 @@ def candidates(plan: Any) -> dict[str, np.ndarray | list[str] | str]:
     each = np.array([price.get(name, np.inf) for name in names])
     total = (plan.cluster.tokens_per_second * plan.cluster.training_time).m_as("token")
     hours = result.columns["training_time"].m_as("h") * total
+    own = (names == plan.cluster.gpu) & (result.count == plan.cluster.gpus)
+    hours = np.where(own, plan.cluster.training_time.m_as("h"), hours)
     return {
         "gpu": names,
         "count": result.count,

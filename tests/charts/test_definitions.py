@@ -28,7 +28,8 @@ lang_of = pytest.mark.parametrize("lang", ("en", "zh"))
 
 #: Words of a unit: an axis title holds one of them, or its words are data (currency, hours or days) or name a count.
 UNITS = re.compile(
-    r"GiB|GB/s|%|FLOP|token|billions|十亿|\bs\b|秒|\bh\b|小时|days|天|GPUs|卡数|GPU in the node|编号|sequences|序列|\(min, h, d\)"
+    r"GiB|GB/s|%|FLOP|token|billions|十亿"
+    r"|\bs\b|秒|\bh\b|小时|days|天|GPUs|卡数|GPU in the node|编号|sequences|序列|\(min, h, d\)"
 )
 
 
@@ -147,7 +148,7 @@ def test_the_same_thing_has_the_same_colour(lang):
 def test_a_change_of_the_plan_changes_rows_and_not_the_shape(plan_of):
     before, after = (
         plan_of("one_card"),
-        make_plan({"model": "llama-3.1-8b", "method": "qlora", "tokens": "300 Mtoken", "gpu": "4090"}),
+        make_plan({"model": "qwen2.5-7b", "method": "qlora", "tokens": "3 Gtoken", "gpu": "4090"}),
     )
     for chart in DEFINITIONS:
         shape = chart.build("en").to_dict()
