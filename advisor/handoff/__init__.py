@@ -22,6 +22,7 @@ from advisor.handoff.readme import acceptance, readme
 from advisor.handoff.text import to_json
 from advisor.plan import Plan, make_plan
 from advisor.scenario import Scenario
+from advisor.units import to_json as plain
 
 __all__ = [
     "ENGINES",
@@ -53,7 +54,7 @@ def kit_files(plan: Plan, engine: str, trainer: str | None = None) -> dict[str, 
     return {
         "README.md": readme(job, name, trained_by),
         "acceptance.md": acceptance(job),
-        "scenario.json": to_json(plan.given),
+        "scenario.json": to_json(plain(plan.given)),
         **files,
     }
 

@@ -1,0 +1,385 @@
+"""Kits of twelve scenarios: complete, true to their plan, in names their engines know, inert, refused with a way out."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from advisor import Plan, make_plan
+from advisor.__main__ import main as advisor
+from advisor.evidence import read, to_scenario
+from advisor.handoff import ENGINES, LAUNCHERS, TRAINERS, HandoffError, kit_archive, kit_files, write_kit
+from advisor.handoff.versions import engines_table
+from tests.handoff.conftest import kits_of, plan_of
+from tests.handoff.scenarios import SCENARIOS
+
+NAMES = json.loads((Path(__file__).parent / "names.json").read_text())
+
+#: Which engines each scenario's plan can be handed to; the three launchers can start each of them.
+EXPECTED = {
+    "lora_one_card": {"torchrun", "accelerate", "deepspeed", "megatron_bridge", "llamafactory", "axolotl", "torchtune"},
+    "qlora_one_card": {"torchrun", "accelerate", "deepspeed", "llamafactory", "axolotl", "torchtune"},
+    "full_pure_bf16_torchtune": {"torchtune"},
+    "moe_512": {"megatron", "megatron_bridge", "torchtitan"},
+    "dense_70b_3d": {"megatron", "megatron_bridge", "torchtitan"},
+}
+
+
+def options(text: str) -> dict[str, str]:
+    """Options of a megatron.args file."""
+    pairs = [line[2:].partition(" ") for line in text.splitlines() if line.startswith("--")]
+    return {name: value for name, _, value in pairs}
+
+
+def test_every_launcher_and_at_least_one_trainer_can(scenario_name):
+    kits = kits_of(scenario_name)
+    assert set(LAUNCHERS) <= set(kits)
+    trainers = set(kits) & set(TRAINERS)
+    assert trainers
+    if scenario_name in EXPECTED:
+        assert trainers == EXPECTED[scenario_name]
+
+
+def test_every_kit_is_complete_and_names_its_version(scenario_name):
+    for engine, files in kits_of(scenario_name).items():
+        assert {"README.md", "acceptance.md", "scenario.json", "launch.sh"} <= set(files)
+        version = engines_table()[engine]["version"]
+        assert version in files["README.md"]
+        own = [name for name in files if name.endswith((".yaml", ".toml", ".args", ".sh", ".sbatch"))]
+        assert any(version in files[name].split("\n\n")[0] for name in own), engine
+        assert Plan is not None and json.loads(files["scenario.json"]) == plan_of(scenario_name).given
+        for section in ("## First", "## Second", "## Third"):
+            assert section in files["README.md"]
+
+
+def test_shell_files_are_shell(scenario_name, tmp_path):
+    for files in kits_of(scenario_name).values():
+        for name in files:
+            if name.endswith((".sh", ".sbatch")):
+                path = tmp_path / name
+                path.write_text(files[name])
+                done = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True)
+                assert done.returncode == 0, done.stderr
+
+
+def test_the_layout_of_the_plan_stands_in_each_file(scenario_name):
+    """Micro-batch, accumulation, sequence length and parallel sizes, read back from each engine's own keys."""
+    plan = plan_of(scenario_name)
+    layout = plan.cluster.layout
+    micro, steps = layout.micro_batch_size, layout.gradient_accumulation_steps
+    for engine, files in kits_of(scenario_name).items():
+        if engine == "torchrun":
+            job = json.loads(files["job.json"])
+            found = job["micro_batch_size"], job["gradient_accumulation_steps"], job["sequence_length"], job["zero_stage"]
+            assert found == (micro, steps, layout.sequence_length, layout.zero_stage)
+            assert job["gpus"] * micro * steps == layout.global_batch_size
+        elif engine in ("accelerate", "deepspeed"):
+            training = json.loads(files["training.json"])
+            assert training["per_device_train_batch_size"] == micro
+            assert training["gradient_accumulation_steps"] == steps
+        if engine == "accelerate":
+            config = yaml.safe_load(files["accelerate.yaml"])
+            assert config["num_processes"] == layout.gpus and config["num_machines"] == layout.nodes
+            if layout.zero_stage and layout.gpus > 1:
+                assert config["fsdp_config"]["fsdp_reshard_after_forward"] is (layout.zero_stage == 3)
+        elif engine == "deepspeed":
+            config = json.loads(files["deepspeed.json"])
+            assert config["train_batch_size"] == layout.global_batch_size
+            assert config["zero_optimization"]["stage"] == layout.zero_stage
+            assert ("offload_optimizer" in config["zero_optimization"]) is (layout.offload != "none")
+        elif engine == "megatron":
+            found = options(files["megatron.args"])
+            assert int(found["tensor-model-parallel-size"]) == layout.tensor_parallel_size
+            assert int(found["pipeline-model-parallel-size"]) == layout.pipeline_parallel_size
+            assert int(found["global-batch-size"]) == layout.global_batch_size
+            assert int(found["seq-length"]) == layout.sequence_length
+            assert ("recompute-granularity" in found) is (layout.activation_recomputation != "none")
+        elif engine == "megatron_bridge":
+            config = yaml.safe_load(files["bridge.yaml"])
+            assert config["model"]["expert_model_parallel_size"] == layout.expert_parallel_size
+            assert config["train"]["micro_batch_size"] == micro
+        elif engine == "torchtitan":
+            config = tomllib.loads(files["torchtitan.toml"])
+            sizes = config["parallelism"]
+            product = sizes["data_parallel_replicate_degree"] * sizes["data_parallel_shard_degree"]
+            for name in ("tensor", "pipeline", "context"):
+                product *= sizes[f"{name}_parallel_degree"]
+            assert product == layout.gpus
+            assert config["training"]["global_batch_size"] == layout.global_batch_size
+        elif engine == "torchtune":
+            config = yaml.safe_load(files["torchtune.yaml"])
+            assert (config["batch_size"], config["gradient_accumulation_steps"]) == (micro, steps)
+        elif engine == "skypilot":
+            task = yaml.safe_load(files["skypilot.yaml"])
+            assert task["num_nodes"] == layout.nodes
+            each = min(layout.gpus_per_node, layout.gpus)
+            assert all(one["accelerators"].endswith(f":{each}") for one in task["resources"]["any_of"])
+        elif engine == "kubernetes":
+            spec = yaml.safe_load(files["trainjob.yaml"])["spec"]["trainer"]
+            assert spec["numNodes"] * spec["numProcPerNode"] == layout.gpus
+        elif engine == "slurm":
+            assert f"#SBATCH --nodes={layout.nodes}\n" in files["job.sbatch"]
+
+
+def test_checkpoints_are_as_often_as_the_plan_says(scenario_name):
+    plan = plan_of(scenario_name)
+    interval = plan.storage.checkpoint_interval.m_as("s")
+    for engine, key in (("llamafactory", "save_steps"), ("axolotl", "save_steps")):
+        if engine in kits_of(scenario_name):
+            settings = yaml.safe_load(kits_of(scenario_name)[engine][f"{engine}.yaml"])
+            seconds = settings[key] * plan.cluster.step_time.m_as("s")
+            assert settings[key] == plan.cluster.steps or seconds == pytest.approx(interval, rel=0.5)
+
+
+def test_names_are_those_of_the_engines(scenario_name):
+    """Each key is a field of the engine's own record at the version in names.json (their real parsers: `pytest -m engines`)."""
+    kits = kits_of(scenario_name)
+    for engine in ("llamafactory", "axolotl"):
+        if engine in kits:
+            used = set(yaml.safe_load(kits[engine][f"{engine}.yaml"])) - {"liger_fused_linear_cross_entropy"}
+            assert used <= set(NAMES[engine]["names"])
+    if "accelerate" in kits:
+        config = yaml.safe_load(kits["accelerate"]["accelerate.yaml"])
+        assert set(config) <= set(NAMES["accelerate"]["cluster"])
+        known = {*NAMES["accelerate"]["fsdp"], "fsdp_version", "fsdp_offload_params", "fsdp_transformer_layer_cls_to_wrap"}
+        assert set(config.get("fsdp_config", {})) <= known
+        assert set(json.loads(kits["accelerate"]["training.json"])) <= set(NAMES["transformers"]["training"])
+    if "deepspeed" in kits:
+        assert set(json.loads(kits["deepspeed"]["deepspeed.json"])["zero_optimization"]) <= set(NAMES["deepspeed"]["zero"]) | {
+            "stage3_prefetch_bucket_size",
+            "stage3_param_persistence_threshold",
+            "stage3_max_live_parameters",
+            "stage3_max_reuse_distance",
+            "stage3_gather_16bit_weights_on_model_save",
+        }
+    if "torchtitan" in kits:
+        config = tomllib.loads(kits["torchtitan"]["torchtitan.toml"])
+        for section in ("training", "parallelism", "compile", "checkpoint", "lr_scheduler", "metrics"):
+            assert set(config[section]) <= set(NAMES["torchtitan"][section]), section
+    if "megatron_bridge" in kits:
+        for section, values in yaml.safe_load(kits["megatron_bridge"]["bridge.yaml"]).items():
+            if section != "run":
+                assert set(values) <= set(NAMES["megatron_bridge"][section]), section
+    task = yaml.safe_load(kits["skypilot"]["skypilot.yaml"])
+    assert set(task) <= set(NAMES["skypilot"]["task"])
+    assert set(task["resources"]) <= set(NAMES["skypilot"]["resources"])
+    for mount in task["file_mounts"].values():
+        assert mount["store"].upper() in NAMES["skypilot"]["storage"]["store"]
+        assert mount["mode"] in NAMES["skypilot"]["storage"]["mode"]
+
+
+def test_layers_are_split_over_all_stages():
+    """94 layers over 8 x 6 stages: with the embedding and the loss they are 96, two a stage."""
+    found = options(kits_of("moe_512")["megatron"]["megatron.args"])
+    stages = int(found["pipeline-model-parallel-size"]) * int(found["num-virtual-stages-per-pipeline-rank"])
+    both = sum(name in found for name in ("account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"))
+    assert (int(found["num-layers"]) + both) % stages == 0
+
+
+def test_nccl_variables_only_where_the_fabric_needs_them():
+    def variables(name: str) -> dict[str, str]:
+        text = kits_of(name)["slurm"]["launch.sh"]
+        return dict(re.findall(r"^export (NCCL_\w+|FI_\w+)=(\S+)", text, flags=re.MULTILINE))
+
+    assert variables("lora_one_card") == {}  # one card talks to nobody
+    assert variables("full_one_box") == {}  # NVLink is found
+    assert variables("dense_70b_3d") == {}  # InfiniBand is found
+    assert variables("lora_two_consumer_cards") == {"NCCL_P2P_DISABLE": "1"}  # no peer access on GeForce
+    scenario = {**SCENARIOS["full_two_boxes_roce"], "scale_out": "Ethernet 100G TCP"}
+    text = kit_files(make_plan(scenario), "deepspeed")["launch.sh"]
+    assert "export NCCL_IB_DISABLE=1" in text and "NCCL_SOCKET_NTHREADS" in text
+    scenario = {**SCENARIOS["full_two_boxes_roce"], "scale_out": "EFA v2 (AWS P5)"}
+    assert "export FI_PROVIDER=efa" in kit_files(make_plan(scenario), "deepspeed")["launch.sh"]
+
+
+def test_refusals_name_an_engine_that_can(scenario_name):
+    plan, able = plan_of(scenario_name), kits_of(scenario_name)
+    for engine in set(ENGINES) - set(able):
+        with pytest.raises(HandoffError) as caught:
+            kit_files(plan, engine)
+        text = str(caught.value)
+        assert text.startswith(f"{engine} cannot run this plan: ") and text.endswith(".") and "\n" not in text
+        assert re.search(r"; use (\w+)\.$", text)[1] in able
+
+
+def test_refusals_say_why():
+    with pytest.raises(HandoffError, match=r"accelerate .*no tensor parallelism \(8 in the plan\); use (megatron|torchtitan)"):
+        kit_files(plan_of("dense_70b_3d"), "accelerate")
+    with pytest.raises(HandoffError, match=r"megatron .*qlora"):
+        kit_files(plan_of("qlora_one_card"), "megatron")
+    with pytest.raises(HandoffError, match="does not offload 'optimizer'; use deepspeed"):
+        kit_files(plan_of("offload_one_box"), "torchrun")
+    with pytest.raises(HandoffError, match="Did you mean axolotl"):
+        kit_files(plan_of("lora_one_card"), "axolotel")
+    with pytest.raises(HandoffError, match="only starts one"):
+        kit_files(plan_of("lora_one_card"), "slurm", trainer="kubernetes")
+    unfit = make_plan({"model": "70B", "method": "full", "gpu": "a100-80", "gpus": 1})
+    for engine in ENGINES:
+        with pytest.raises(HandoffError, match="only for a plan that fits"):
+            kit_files(unfit, engine)
+
+
+HOSTILE = [
+    "x'; touch /tmp/owned; '",
+    '"; $(touch /tmp/owned) `touch /tmp/owned`',
+    "a\nkind: Pod\n- !!python/object/apply:os.system ['id']",
+    "</script><img src=x onerror=alert(1)> | a | b",
+    "../../etc/passwd",
+    "---\n#!/bin/sh\n--load /etc",
+    "org/$(reboot)",
+    "😀\u2028\x7f\x00",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_stay_inert(text, tmp_path):
+    """A config object's strings reach files as data at most: never as a command, a key, a path or a second document."""
+    config = {
+        "_name_or_path": text,
+        "auto_map": {"AutoConfig": text},
+        "model_type": "llama",
+        "architectures": [text],
+        text: text,
+        "hidden_size": 512,
+        "intermediate_size": 1024,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 8,
+        "vocab_size": 1000,
+    }
+    scenario = {"model": config, "method": "full", "gpu": "4090", "gpus": 2, "sequence_length": 256}
+    if text.isprintable():
+        quote = {
+            "provider": text,
+            "gpu": "4090",
+            "mode": "on_demand",
+            "price": "0.01 USD/h",
+            "per": "GPU",
+            "as_of": "2026-11-01",
+        }
+        scenario["purchase"] = {"quotes": [quote]}
+    plan = make_plan(scenario)
+    plain = make_plan({**scenario, "model": {"model_type": "llama", **{k: v for k, v in config.items() if type(v) is int}}})
+    for engine in ("torchrun", "accelerate", "deepspeed", "llamafactory", "axolotl", "skypilot", "kubernetes", "slurm"):
+        files, reference = kit_files(plan, engine), kit_files(plain, engine)
+        assert set(files) == set(reference)
+        for name in files:
+            if name.endswith((".json", ".yaml")) and not name.startswith(("scenario", "model/", "storage")):
+                load = json.loads if name.endswith(".json") else yaml.safe_load
+                assert load(files[name]) == load(reference[name]), name
+            elif name.endswith((".sh", ".sbatch", ".py")):
+                assert files[name] == reference[name], name
+        own = json.loads(files["model/config.json"]) if "model/config.json" in files else {}
+        assert "auto_map" not in own and "_name_or_path" not in own
+        assert "<img" not in files["README.md"] and "<script" not in files["README.md"]
+        written = write_kit(plan, engine, tmp_path / engine)
+        assert all(path.resolve().is_relative_to(tmp_path / engine) for path in written)
+        if engine == "kubernetes":
+            kinds = [one["kind"] for one in yaml.safe_load_all(files["storage.yaml"])]
+            assert kinds == ["PersistentVolumeClaim", "PersistentVolumeClaim", "ConfigMap"]
+
+
+def test_a_hostile_model_type_does_not_reach_names():
+    config = {"model_type": "llama", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
+    plan = make_plan({"model": config | {"intermediate_size": 1024}, "method": "full", "gpu": "4090", "gpus": 1})
+    from advisor.handoff.text import one_line, slug
+
+    for text in HOSTILE:
+        assert re.fullmatch(r"[a-z][a-z0-9-]*", slug(text))
+        assert one_line(text).isprintable()
+    assert "launch.sh" in kit_files(plan, "torchrun")
+
+
+#: Kits whose files `advisor read` knows, and the keys that a file of that kind can say.
+ROUND_TRIPS = {
+    "llamafactory": ("llamafactory.yaml", "deepspeed.json"),
+    "axolotl": ("axolotl.yaml", "deepspeed.json"),
+    "deepspeed": ("deepspeed.json",),
+    "accelerate": ("accelerate.yaml",),
+    "torchtune": ("torchtune.yaml",),
+}
+#: What a file says of its engine and not of the plan: the same method run by another framework or under its own name; and
+#: epochs, which a file with max_steps leaves to its engine's default.
+OF_THE_ENGINE = {"framework", "model", "precision", "checkpoint", "gpus", "epochs"}
+
+
+def test_read_back_gives_the_scenario(scenario_name, tmp_path):
+    plan = plan_of(scenario_name)
+    wanted = {key: entry["value"] for key, entry in plan.scenario.items() if "value" in entry}
+    for engine, names in ROUND_TRIPS.items():
+        files = kits_of(scenario_name).get(engine)
+        if files is None:
+            continue
+        reports = []
+        for name in names:
+            if name in files:
+                (tmp_path / name).write_text(files[name])
+                reports.append(read(tmp_path / name))
+        found = to_scenario(reports).scenario
+        assert len(found) >= 3, (engine, found)
+        if engine == "accelerate" and plan.cluster.layout.zero_stage == 1:
+            # FSDP2 has no ZeRO-1: it shards the gradients too, which costs nothing more
+            assert found.pop("parallelism") == {"zero_stage": 2}
+        for key, value in found.items():
+            if key in OF_THE_ENGINE:
+                continue
+            if isinstance(value, dict):
+                assert value == {name: wanted[key][name] for name in value}, (engine, key)
+            else:
+                assert value == wanted[key], (engine, key)
+
+
+def test_the_scenario_file_plans_the_same_again(scenario_name):
+    again = make_plan(json.loads(kits_of(scenario_name)["slurm"]["scenario.json"]))
+    assert again.cluster.layout == plan_of(scenario_name).cluster.layout
+
+
+def test_the_archive_holds_the_kit_and_is_the_same_each_time():
+    plan = plan_of("lora_one_card")
+    once, twice = kit_archive(plan, "slurm"), kit_archive(plan, "slurm")
+    assert once == twice
+    with zipfile.ZipFile(io.BytesIO(once)) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        assert {Path(name).parts[0] for name in names if name} == {"llama-3-1-8b-lora-1x-geforce-rtx-4090-slurm"}
+        assert {name.partition("/")[2] for name in names} == set(kit_files(plan, "slurm"))
+
+
+def test_command_line(tmp_path, capsys):
+    source = tmp_path / "scenario.json"
+    source.write_text(json.dumps(SCENARIOS["lora_one_card"]))
+    assert advisor(["kit", str(source), "--for", "torchrun", "--out", str(tmp_path / "kit")]) == 0
+    printed = capsys.readouterr().out.split()
+    assert str(tmp_path / "kit" / "launch.sh") in printed
+    assert (tmp_path / "kit" / "launch.sh").stat().st_mode & 0o111
+    saved = tmp_path / "plan.json"
+    saved.write_text(json.dumps(plan_of("lora_one_card").to_dict()))
+    assert advisor(["kit", str(saved), "--for", "torchrun", "--out", str(tmp_path / "again")]) == 0
+    for path in (tmp_path / "kit").rglob("*"):
+        if path.is_file():
+            assert path.read_text() == (tmp_path / "again" / path.relative_to(tmp_path / "kit")).read_text()
+    capsys.readouterr()
+    assert advisor(["kit", str(source), "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(ENGINES)
+    assert advisor(["kit", str(source), "--for", "megatron"]) == 2
+    assert "use megatron_bridge" in capsys.readouterr().err
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps({"given": {"model": "llama-3.1-8b"}, "cluster": {}, "memory": {}}))
+    assert advisor(["kit", str(broken), "--for", "slurm"]) == 2
+    assert "not a plan of this version" in capsys.readouterr().err
+
+
+def test_words_of_the_launch_scripts_are_quoted():
+    """What a scenario names stands in a launch script as one plain word."""
+    text = kits_of("full_two_boxes_roce")["torchrun"]["launch.sh"]
+    word = re.search(r"--rdzv-id (\S+)", text)[1]
+    assert shlex.split(word) == [word]

@@ -1,0 +1,179 @@
+"""The torchrun kit of a two-layer model really trains on the CPU: ten steps, stopped, killed and resumed.
+
+Needs the packages of the `kits` extra: `pip install -e .[test,kits]`, then `pytest -m training`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor import make_plan
+from advisor.handoff import write_kit
+
+pytestmark = pytest.mark.training
+
+MODEL = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 512,
+    "max_position_embeddings": 256,
+    "tie_word_embeddings": False,
+}
+STEPS = 10
+
+
+def scenario(**more) -> dict:
+    return {
+        "model": MODEL,
+        "method": "full",
+        "gpu": "4090",
+        "gpus": 2,
+        "framework": "transformers",
+        "precision": "bf16_mixed",
+        "parallelism": {"zero_stage": 3},
+        "sequence_length": 128,
+        "micro_batch_size": 2,
+        "gradient_accumulation_steps": 2,
+        "activation_recomputation": "full",
+        "tokens": f"{STEPS * more.get('gpus', 2) * 2 * 2 * 128} token",
+        **more,
+    }
+
+
+def kit(folder: Path, save_steps: int = 3, engine: str = "torchrun", **more) -> dict[str, str]:
+    """Write the kit and data; the environment to start it in."""
+    write_kit(make_plan(scenario(**more)), engine, folder / "kit")
+    for name, key in (("job.json", "save_steps"), ("training.json", "save_steps")):
+        path = folder / "kit" / name
+        if path.exists():
+            settings = json.loads(path.read_text())
+            path.write_text(json.dumps(settings | {key: save_steps}))
+    data = folder / "data"
+    data.mkdir()
+    # a text that can be learned: each token names the next
+    tokens = (np.arange(20_000) * 7 % 512).astype("<u4")
+    tokens.tofile(data / "tokens.bin")
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NODE_RANK", "NNODES")}
+    return {
+        **inherited,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "DATA_DIR": str(data),
+        "CHECKPOINT_DIR": str(folder / "checkpoints"),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def start(folder: Path, environment: dict[str, str]) -> subprocess.Popen:
+    return subprocess.Popen(
+        ["bash", str(folder / "kit" / "launch.sh")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def follow(process: subprocess.Popen, until: int | None = None) -> list[dict]:
+    """What the run says, line by line, up to step `until` (to its end without)."""
+    said, other = [], []
+    for line in process.stdout:
+        if line.startswith("{"):
+            said.append(json.loads(line))
+            if until is not None and said[-1].get("step") == until:
+                return said
+        else:
+            other.append(line)
+    process.wait(timeout=120)
+    assert said, "".join(other)[-3000:]
+    return said
+
+
+def losses(said: list[dict]) -> dict[int, float]:
+    return {line["step"]: line["loss"] for line in said if "loss" in line}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> dict[int, float]:
+    """The loss of each step of a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = start(folder, kit(folder))
+    found = losses(follow(process))
+    assert process.returncode == 0
+    return found
+
+
+def test_ten_steps_learn(uninterrupted):
+    assert list(uninterrupted) == list(range(1, STEPS + 1))
+    # ln(512) = 6.24 is the loss of knowing nothing
+    assert 5.5 < uninterrupted[1] < 7.5
+    assert uninterrupted[STEPS] < uninterrupted[1] - 0.01
+
+
+def test_stopped_then_killed_it_loses_only_what_came_after_the_last_checkpoint(tmp_path, uninterrupted):
+    environment = kit(tmp_path, save_steps=4)
+    # asked to stop: it saves where it is
+    process = start(tmp_path, environment)
+    first = follow(process, until=2)
+    process.send_signal(signal.SIGTERM)
+    first += follow_rest(process)
+    assert process.returncode == 143
+    last = max(losses(first))
+    assert 2 <= last < 4, "it stopped where it was asked to"
+    # killed: it goes back to the checkpoint of step 4
+    process = start(tmp_path, environment)
+    second = follow(process, until=6)
+    assert second[0]["resumed_at"] == last
+    for child in descendants(process.pid):
+        os.kill(child, signal.SIGKILL)
+    process.wait(timeout=60)
+    # a save that was cut off in the middle must not be taken for one
+    (tmp_path / "checkpoints" / "step-00000009").mkdir()
+    process = start(tmp_path, environment)
+    third = follow(process)
+    assert process.returncode == 0
+    assert third[0]["resumed_at"] == 4
+    assert losses(second)[5] == pytest.approx(losses(third)[5], rel=1e-3)
+    every = losses(first) | losses(second) | losses(third)
+    assert list(every) == list(range(1, STEPS + 1))
+    assert every == pytest.approx(uninterrupted, rel=1e-3)
+
+
+def test_adapters_train_and_resume_without_the_frozen_weights(tmp_path):
+    environment = kit(tmp_path, save_steps=5, method="lora", gpus=1, parallelism={"zero_stage": 0}, lora={"rank": 4})
+    process = start(tmp_path, environment)
+    said = follow(process)
+    assert process.returncode == 0
+    assert max(losses(said)) == STEPS
+    size = sum(path.stat().st_size for path in (tmp_path / "checkpoints").rglob("*.distcp"))
+    assert 0 < size < 2_000_000, "adapters and their states, not the model"
+
+
+def follow_rest(process: subprocess.Popen) -> list[dict]:
+    said = [json.loads(line) for line in process.stdout if line.startswith("{")]
+    process.wait(timeout=120)
+    return said
+
+
+def descendants(pid: int) -> list[int]:
+    """The process and all below it, itself last."""
+    found = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            found += descendants(int(child))
+    return [*found, pid]
