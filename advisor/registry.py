@@ -16,53 +16,127 @@ import numpy as np
 import pint
 from pint.registry import Quantity as PintQuantity
 from pint.registry import Unit, UnitRegistry
+from pint.util import UnitsContainer
 
 NUMBERS = (int, float, np.ndarray, np.generic)
+#: The first container of each unit that was met, kept for good: its id stands for the unit, which is quicker than its hash.
+_KNOWN: dict[UnitsContainer, UnitsContainer] = {}
+#: More units than that are not ours but somebody's game; they are worked out by pint each time.
+MOST = 4096
 
 
-@functools.lru_cache(maxsize=4096)
-def _product(left: Any, right: Any) -> Any:
-    return left * right
+def known(units: UnitsContainer) -> UnitsContainer | None:
+    """The one container that stands for these units; None where there are too many already."""
+    found = _KNOWN.get(units)
+    if found is None and len(_KNOWN) < MOST:
+        found = _KNOWN[units] = units
+    return found
 
 
-@functools.lru_cache(maxsize=4096)
-def _ratio(left: Any, right: Any) -> Any:
-    return left / right
+def _by_id(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember `work` of one or two containers by their ids. Only ids of known containers are kept: they are never reused."""
+    kept: dict[Any, Any] = {}
+
+    def one(units: UnitsContainer) -> Any:
+        try:
+            return kept[id(units)]
+        except KeyError:
+            same, result = known(units), work(units)
+            if same is not None:
+                kept[id(same)] = result
+            return result
+
+    def two(left: UnitsContainer, right: UnitsContainer) -> Any:
+        try:
+            return kept[id(left), id(right)]
+        except KeyError:
+            first, second, result = known(left), known(right), work(left, right)
+            if first is not None and second is not None:
+                kept[id(first), id(second)] = result
+            return result
+
+    return functools.wraps(work)(one if work.__code__.co_argcount == 1 else two)
 
 
-@functools.lru_cache(maxsize=4096)
-def _factor(source: Any, target: Any) -> float:
-    """What a magnitude in `source` is multiplied with to be in `target`. Raises pint's DimensionalityError."""
-    return registry.convert(1.0, source, target)
+@_by_id
+def _product(left: UnitsContainer, right: UnitsContainer) -> UnitsContainer:
+    units = left * right
+    return known(units) or units
+
+
+@_by_id
+def _ratio(left: UnitsContainer, right: UnitsContainer) -> UnitsContainer:
+    units = left / right
+    return known(units) or units
+
+
+@_by_id
+def _factor(source: UnitsContainer, target: UnitsContainer) -> float | None:
+    """What a magnitude in `source` is multiplied with to be in `target`; None for the same. Raises DimensionalityError."""
+    return None if source == target else registry.convert(1.0, source, target)
+
+
+@_by_id
+def _dimensions(units: UnitsContainer) -> UnitsContainer:
+    return registry._get_dimensionality(units)
+
+
+@_by_id
+def _unit(units: UnitsContainer) -> Unit:
+    return registry.Unit(known(units) or units)
 
 
 @functools.lru_cache(maxsize=1024)
-def _container(text: str) -> Any:
-    return registry.parse_units(text)._units
+def _container(text: str) -> UnitsContainer:
+    units = registry.parse_units(text)._units
+    return known(units) or units
+
+
+def unit_of(text: str) -> Unit:
+    """The unit of that name, on its known container."""
+    return registry.Unit(_container(text))
 
 
 class QuickQuantity(PintQuantity):
     """pint's Quantity with short cuts where both sides are ours; it behaves the same, which a test checks."""
 
     def __new__(cls, value: Any, units: Any = None) -> Any:
-        if isinstance(value, NUMBERS):
-            if isinstance(units, str):
-                return cls._of(value, _container(units))
+        if type(value) is float or isinstance(value, NUMBERS):
             if isinstance(units, Unit):
                 return cls._of(value, units._units)
+            if isinstance(units, str):
+                return cls._of(value, _container(units))
+            if isinstance(units, UnitsContainer):
+                return cls._of(value, units)
         return super().__new__(cls, value, units)
 
     @classmethod
-    def _of(cls, magnitude: Any, units: Any) -> QuickQuantity:
+    def _of(cls, magnitude: Any, units: UnitsContainer) -> QuickQuantity:
         made = object.__new__(cls)
         made._magnitude = magnitude
         made._units = units
         return made
 
-    def _in(self, units: Any) -> Any:
-        if self._units is units or self._units == units:
+    def _in(self, units: UnitsContainer) -> Any:
+        if self._units is units:
             return self._magnitude
-        return self._magnitude * _factor(self._units, units)
+        factor = _factor(self._units, units)
+        return self._magnitude if factor is None else self._magnitude * factor
+
+    @property
+    def units(self) -> Unit:
+        """The unit, the same object for all quantities of it."""
+        return _unit(self._units)
+
+    @property
+    def dimensionality(self) -> UnitsContainer:
+        """The dimensions with their powers."""
+        return _dimensions(self._units)
+
+    @property
+    def dimensionless(self) -> bool:
+        """Whether this is a plain number in some unit."""
+        return not _dimensions(self._units)
 
     def to(self, other: Any = None, *contexts: Any, **keywords: Any) -> Any:
         """The same quantity in another unit of its dimension."""
@@ -82,10 +156,15 @@ class QuickQuantity(PintQuantity):
             return self._in(units._units)
         return super().m_as(units)
 
-    def _add_sub(self, other: Any, op: Callable) -> Any:
+    def __add__(self, other: Any) -> Any:
         if type(other) is type(self):
-            return self._of(op(self._magnitude, other._in(self._units)), self._units)
-        return super()._add_sub(other, op)
+            return self._of(self._magnitude + other._in(self._units), self._units)
+        return super().__add__(other)
+
+    def __sub__(self, other: Any) -> Any:
+        if type(other) is type(self):
+            return self._of(self._magnitude - other._in(self._units), self._units)
+        return super().__sub__(other)
 
     def __mul__(self, other: Any) -> Any:
         if type(other) is type(self):
@@ -110,7 +189,7 @@ class QuickQuantity(PintQuantity):
         return super().compare(other, op)
 
     def __eq__(self, other: Any) -> Any:
-        if type(other) is type(self) and self._units == other._units:
+        if type(other) is type(self) and (self._units is other._units or self._units == other._units):
             return self._magnitude == other._magnitude
         return super().__eq__(other)
 

@@ -40,6 +40,10 @@ FUNCTIONS = {
 }
 
 
+#: What a formula is evaluated in: these names and no builtins.
+_NAMES = {"__builtins__": {}, **FUNCTIONS}
+
+
 @dataclass(frozen=True)
 class Step:
     """One line of an explanation.
@@ -80,7 +84,7 @@ def _compiled(formula: str) -> CodeType:
 
 def calculate(formula: str, inputs: dict[str, Any]) -> Any:
     """The value of a formula of this code base over its inputs. Formulas are never user input."""
-    return eval(_compiled(formula), {"__builtins__": {}, **FUNCTIONS}, inputs)  # noqa: S307 (own constants only)
+    return eval(_compiled(formula), _NAMES, inputs)  # noqa: S307 (own constants only)
 
 
 def evaluate(step: Step) -> Any:

@@ -18,18 +18,18 @@ import functools
 import operator
 import types
 import typing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 import numpy as np
 
-from advisor.registry import registry
+from advisor.registry import known, registry, unit_of
 
 Quantity = registry.Quantity
 Q = Quantity
 
 #: Unit objects by name, made once: `Q(1.5, unit("GiB"))` is ten times faster than `Q(1.5, "GiB")`.
-unit = functools.lru_cache(maxsize=None)(registry.Unit)
+unit = functools.lru_cache(maxsize=None)(unit_of)
 
 
 class UnitError(ValueError):
@@ -43,11 +43,13 @@ class Kind:
     unit: the display unit; any unit of the same dimension is accepted.
     also: display units of further accepted dimensions (money in another currency).
     minimum: smallest value accepted, in any of these units (0 or -inf).
+    met: ids of the known units (`advisor.registry.known`) that were found to be of this dimension.
     """
 
     unit: str
     also: tuple[str, ...] = ()
     minimum: float = 0.0
+    met: set[int] = field(default_factory=set, repr=False, compare=False)
 
 
 def _kind(*units: str, minimum: float = 0.0) -> Any:
@@ -94,10 +96,13 @@ Flag = bool | np.ndarray
 Word = str | np.ndarray
 
 
-@functools.lru_cache(maxsize=4096)
 def _compatible(units: Any, kind: Kind) -> bool:
+    """Whether units are of the kind's dimension; remembered in the kind where they are."""
     dimensionality = registry.get_dimensionality(units)
-    return any(dimensionality == unit(name).dimensionality for name in (kind.unit, *kind.also))
+    good = any(dimensionality == unit(name).dimensionality for name in (kind.unit, *kind.also))
+    if good and (same := known(units)) is not None:
+        kind.met.add(id(same))
+    return good
 
 
 @functools.cache
@@ -118,13 +123,13 @@ def check_quantity(where: str, value: Any, kind: Kind) -> None:
     """Raise `UnitError` unless `value` is a quantity of `kind`, finite where scalar, and not below its minimum."""
     if not isinstance(value, Quantity):
         raise UnitError(f"{where} needs a quantity in {kind.unit or 'no unit'}, but was given {describe(value)}.")
-    if not _compatible(value._units, kind):
+    if id(value._units) not in kind.met and not _compatible(value._units, kind):
         allowed = " or ".join(name or "no unit" for name in (kind.unit, *kind.also))
         needed = unit(kind.unit).dimensionality
         raise UnitError(f"{where} needs {needed or 'dimensionless'} (such as {allowed}), but was given {describe(value)}.")
     magnitude = value._magnitude
     if isinstance(magnitude, np.ndarray) and magnitude.ndim:
-        if np.isnan(magnitude).any() or (magnitude < kind.minimum).any():
+        if not (magnitude >= kind.minimum).all():  # false for NaN too
             raise UnitError(f"{where} must be at least {kind.minimum:g} {kind.unit}, but an element is not.")
     elif not magnitude >= kind.minimum:
         raise UnitError(f"{where} must be at least {kind.minimum:g} {kind.unit}, but was given {describe(value)}.")
@@ -175,10 +180,22 @@ def schema(record_type: type) -> dict[str, tuple[Any, Kind | None, bool]]:
     """Per field of a record type: (type, kind of quantity or None, whether None is allowed)."""
     hints = typing.get_type_hints(record_type, include_extras=True)
     result = {}
-    for field in fields(record_type):
-        hint, optional = _split_optional(hints[field.name])
-        result[field.name] = (hint, kind_of(hint), optional)
+    for one in fields(record_type):
+        hint, optional = _split_optional(hints[one.name])
+        result[one.name] = (hint, kind_of(hint), optional)
     return result
+
+
+@functools.cache
+def checks(record_type: type) -> tuple[tuple[str, Any, Kind | None, bool, tuple[type, ...]], ...]:
+    """The fields of a record type that are checked: name, type, kind, whether None is allowed, types that need no look."""
+    found = []
+    for name, (hint, kind, optional) in schema(record_type).items():
+        if kind is None and get_origin(hint) is not Literal and hint not in (int, Integer) and not isinstance(hint, type):
+            continue
+        plain = {int: (int,), Integer: (int,)}.get(hint, (hint,) if isinstance(hint, type) else ())
+        found.append((name, hint, kind, optional, plain))
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,15 +203,18 @@ class Record:
     """Base of every record: checks each field against its declared type when it is made, and goes to JSON and back."""
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        for field, (hint, kind, optional) in schema(type(self)).items():
-            value = getattr(self, field)
-            if value is None and optional:
-                continue
-            if kind is not None:
-                check_quantity(f"{name}.{field}", value, kind)
-            else:
-                _check_plain(f"{name}.{field}", value, hint)
+        values = self.__dict__
+        for name, hint, kind, optional, passes in checks(type(self)):
+            value = values[name]
+            if kind is None:
+                if type(value) in passes or (value is None and optional):
+                    continue
+                _check_plain(f"{type(self).__name__}.{name}", value, hint)
+            elif type(value) is Quantity and type(value._magnitude) is float and id(value._units) in kind.met:
+                if not value._magnitude >= kind.minimum:
+                    check_quantity(f"{type(self).__name__}.{name}", value, kind)
+            elif not (value is None and optional):
+                check_quantity(f"{type(self).__name__}.{name}", value, kind)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; quantities become {"value", "unit"} in their display unit."""
@@ -261,10 +281,13 @@ def whole(value: Any) -> Any:
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
     """`np.where` that keeps scalars scalar: quantities in, quantities out, arrays only when an argument is one."""
+    both = isinstance(yes, Quantity) and isinstance(no, Quantity)
     if isinstance(condition, (bool, np.bool_)):
-        if isinstance(yes, Quantity) and isinstance(no, Quantity) and yes.dimensionality != no.dimensionality:
+        if both and yes._units is not no._units and yes.dimensionality != no.dimensionality:
             raise UnitError(f"where() needs two values of one dimension, but was given {describe(yes)} and {describe(no)}.")
         return yes if condition else no
+    if both:
+        return Q(np.where(condition, yes._magnitude, no.m_as(yes.units)), yes.units)
     return np.where(condition, yes, no)
 
 
