@@ -40,6 +40,7 @@ def rows(plan: Plan, wanted: dict[str, Expectation], values: dict[str, str]) -> 
     nodes, per_node = int(plan.cluster.nodes), int(plan.cluster.layout.gpus_per_node)
     hot, cool = share("temperature_fail"), share("temperature_good")
     minutes = float(constant("stability_time").m_as("min"))
+    roce = "RoCE" in plan.cluster.interconnect.fabric
     listed = [
         Row(
             "The machine",
@@ -55,8 +56,8 @@ def rows(plan: Plan, wanted: dict[str, Expectation], values: dict[str, str]) -> 
                 "Network ports",
                 "网卡端口",
                 "./acceptance.sh ports",
-                "every port Active at its full rate; RoCE: a v2 row with an IPv4 address",
-                "每个端口 Active 且为标称速率；RoCE 有 v2 + IPv4 的 GID",
+                "every port Active at its full rate" + ("; a v2 row with an IPv4 address in show_gids" if roce else ""),
+                "每个端口 Active 且为标称速率" + ("；show_gids 中有 v2 + IPv4 的一行" if roce else ""),
             )
         )
     if "scale_up" in wanted:

@@ -295,10 +295,19 @@ def expect_storage(plan: Plan | None, subject: str) -> Expectation | None:
     )
 
 
+def _readable(value: Quantity) -> Quantity:
+    """A bandwidth far below 1 GB/s in MB/s or kB/s."""
+    names = f"{value.units:~}"
+    if names.startswith("GB /") and 0 < value.magnitude < 0.1:
+        return value.to(names.replace("GB", "MB" if value.magnitude >= 1e-4 else "kB", 1))
+    return value
+
+
 def shown(value: Any) -> str:
     """A value as one reads it: three digits and the unit as people write it."""
     if not isinstance(value, Quantity):
         return str(value)
-    name = f"{value.units:~}".replace("GB / GPU / s", "GB / s / GPU").replace("GB / node / s", "GB / s / node")
+    value = _readable(value)
+    name = f"{value.units:~}".replace("B / GPU / s", "B / s / GPU").replace("B / node / s", "B / s / node")
     name = name.replace("Gbit / s", "Gb/s").replace(" / s", "/s").replace(" / GPU", "/GPU").replace(" / node", "/node")
     return f"{float(value.magnitude):,.3g} {name}".strip() if abs(value.magnitude) < 1000 else f"{value.magnitude:,.0f} {name}"

@@ -10,9 +10,11 @@ import pytest
 
 import advisor
 from advisor import catalog
+from advisor.units import Q
 from advisor.verify import check, fabric_sheet, three_questions
 from advisor.verify.causes import _ALL, SHOWN_BY, in_order
 from advisor.verify.command import main
+from advisor.verify.expect import shown
 from advisor.verify.records import LAYERS
 from advisor.verify.sheet_steps import EFA_STEPS, INFINIBAND_STEPS, ROCE_STEPS, TCP_STEPS
 
@@ -153,3 +155,19 @@ def test_a_finding_is_whole(two_nodes):
         for line in finding.lines:
             assert line.label["en"] and CHINESE.search(line.sentence["zh"])
     assert plan_of("two_nodes") is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Q(2.38e-05, "GB/s"), "23.8 kB/s"),
+        (Q(0.05, "GB/s"), "50 MB/s"),
+        (Q(450.8, "GB/s/GPU"), "451 GB/s/GPU"),
+        (Q(1540, "GB/s/node"), "1,540 GB/s/node"),
+        (Q(388, "Gbit/s"), "388 Gb/s"),
+        (Q(80.83, "GiB"), "80.8 GiB"),
+        ("Active", "Active"),
+    ],
+)
+def test_values_are_written_as_people_read_them(value, text):
+    assert shown(value) == text

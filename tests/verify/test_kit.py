@@ -180,3 +180,19 @@ def test_results_of_the_kits_own_tests(two_nodes, tmp_path, data, verdict):
 def test_samples_used_here_are_recognised():
     assert advisor.read(smi([1, 2])).kind == "nvidia_smi"
     assert advisor.read(perftest_text(388)).kind == "perftest"
+
+
+@pytest.mark.training
+@pytest.mark.skipif(shutil.which("torchrun") is None, reason="no torchrun here")
+@pytest.mark.parametrize("test", ["ranks", "resume"])
+def test_the_kits_programs_run(two_nodes, tmp_path, test):
+    """Two processes here: the sum comes out right; a killed rank goes on from its checkpoint with the same loss."""
+    kit = write(tmp_path / "kit", acceptance_kit(two_nodes))
+    script = (kit / "acceptance.sh").read_text(encoding="utf-8")
+    script = script.replace("GPUS=16", "GPUS=2").replace("NODES=2", "NODES=1").replace("GPUS_PER_NODE=8", "GPUS_PER_NODE=2")
+    write(kit, {"acceptance.sh": script})
+    environment = {**os.environ, "CHECKPOINT_DIR": str(tmp_path / "save"), "OMP_NUM_THREADS": "1"}
+    subprocess.run([BASH, "acceptance.sh", test], cwd=kit, env=environment, check=True, capture_output=True)
+    reports, unread = read_results([kit / "results"])
+    assert unread == ()
+    assert check(reports).findings[0].verdict == "pass"
