@@ -182,7 +182,7 @@ def page(name: str = WHOLE, lang: str = "en") -> Page:
 
 
 def preparations() -> Iterator[None]:
-    """Fill, step by step, what every page fills again otherwise: the shapes of all charts in both languages, a plan's caches."""
+    """Fill, step by step, what every page fills again otherwise: all charts' shapes in both languages, a plan's caches."""
     from advisor.ui.panels.stage import definitions
 
     plan = PlanModel().plan
