@@ -49,7 +49,8 @@ def exchange_rate(as_of: str | None = None) -> ExchangeRate:
     """
     rows = [row for row in catalog.table("exchange_rates.csv") if as_of is None or row["as_of"] <= as_of]
     if not rows:
-        raise BudgetError(f"There is no exchange rate on or before {as_of}; give one with its date.")
+        oldest = min(row["as_of"] for row in catalog.table("exchange_rates.csv"))
+        raise BudgetError(f"as_of must be {oldest} or later, for no older exchange rate is known, but {as_of} was given.")
     row = max(rows, key=lambda one: one["as_of"])
     return ExchangeRate(cny_per_usd=float(row["rate"]), as_of=row["as_of"], source=row["source"])
 

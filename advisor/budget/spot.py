@@ -99,6 +99,14 @@ def expected_times(inputs: SpotInputs) -> tuple[Any, Any, Any, tuple[Step, ...]]
     return wall.to("h"), billed.to("h"), retries, trail.done()
 
 
+def _interruptions(random: np.random.Generator, segments: int, success: float, samples: int) -> np.ndarray:
+    """Failures before `segments` successes. Beyond what integers hold, the gamma that the negative binomial is then."""
+    odds = (1.0 - success) / success
+    if segments * odds > 1e15:
+        return random.gamma(segments, odds, samples)
+    return random.negative_binomial(segments, success, samples)
+
+
 def simulate_spot(inputs: SpotInputs, samples: int = 2000, seed: int = 20_26) -> tuple[Any, Any]:
     """Wall and billed time of `samples` runs (arrays, hours), drawn from the process itself; scalar inputs only.
 
@@ -115,7 +123,7 @@ def simulate_spot(inputs: SpotInputs, samples: int = 2000, seed: int = 20_26) ->
     retries = np.zeros(samples)
     for segments, length in ((full, interval + write), (1, work - full * interval)):
         if segments and rate > 0 and length > 0:
-            drawn = random.negative_binomial(segments, np.exp(-min(rate * length, LARGEST_EXPONENT)), samples)
+            drawn = _interruptions(random, segments, np.exp(-min(rate * length, LARGEST_EXPONENT)), samples)
             retries += drawn
             billed += _lost(random, drawn.astype(float), rate, length) + drawn * restart
     return Q(billed + retries * waiting, unit("h")), Q(billed, unit("h"))

@@ -2,7 +2,7 @@
 
 What is legal:
 - tensor parallelism stays inside a node, divides the attention heads, and divides or is divided by the key-value heads;
-- a pipeline has no more stages than layers, and the layers (with embedding and head as two more, as Megatron counts) divide;
+- no stage of a pipeline is empty when the others hold layers / stages, rounded up (Megatron takes a shorter last stage);
   it needs at least as many micro-batches as stages; interleaving needs micro-batches in multiples of the stages;
 - context parallelism leaves each rank 2048 tokens or more; experts divide among the ranks of data and context;
 - ZeRO stages need more than one rank to shard over; 2 and 3 do not go with a pipeline except in torchtitan;
@@ -206,8 +206,7 @@ def _parallel_sizes(inputs: SearchInputs, options: dict[str, np.ndarray]) -> np.
         & (tensor <= inputs.gpus_per_node)
         & (heads % tensor == 0)
         & ((groups % tensor == 0) | (tensor % groups == 0))
-        & (pipeline <= layers)
-        & ((layers % pipeline == 0) | ((layers + 2) % pipeline == 0))
+        & ((pipeline - 1) * -(-layers // pipeline) < layers)
         & (s % context == 0)
         & (s // context >= np.where(context > 1, 2048, 1))
         & (max(a.num_experts, 1) % expert == 0)
@@ -257,7 +256,8 @@ def _accumulation(inputs: SearchInputs, data: np.ndarray, micro_batch: np.ndarra
     full = next(tokens for most, tokens in TOKENS_PER_STEP if run < most)
     target = max((full if inputs.training.method == "full" else ADAPTER_TOKENS_PER_STEP) // inputs.sequence_length, 8)
     steps = np.maximum(np.rint(target / each).astype(np.int64), 1)
-    return steps, each <= np.maximum(2 * target, data)
+    # a micro-batch that was asked for is kept, however large a step it makes
+    return steps, each <= np.maximum(2 * target, data * min(inputs.micro_batch_sizes or (1,)))
 
 
 def _chunks(inputs: SearchInputs, layers: int, pipeline: np.ndarray, accumulation: np.ndarray) -> np.ndarray:
@@ -286,6 +286,11 @@ def illegal(architecture: Architecture, layout: Layout) -> str | None:
         return f"tensor parallel size {t} would cross nodes of {layout.gpus_per_node} GPUs; keep it inside a node."
     if layout.sequence_length % layout.context_parallel_size:
         return f"context parallel size {layout.context_parallel_size} does not divide {layout.sequence_length} tokens."
-    if max(architecture.num_experts, 1) % layout.expert_parallel_size:
-        return f"expert parallel size {layout.expert_parallel_size} does not divide the {architecture.num_experts} experts."
+    experts, shards = layout.expert_parallel_size, layout.data_parallel_size * layout.context_parallel_size
+    if experts > 1 and not architecture.num_experts:
+        return f"expert parallel size {experts} needs experts, but this model has none."
+    if max(architecture.num_experts, 1) % experts:
+        return f"expert parallel size {experts} does not divide the {architecture.num_experts} experts."
+    if shards % experts:
+        return f"expert parallel size {experts} does not divide data x context = {shards} ranks."
     return None

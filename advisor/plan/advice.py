@@ -78,7 +78,17 @@ def _memory(plan: Plan) -> list[Advice]:
             )
         ]
     if memory.verdict == "tight":
-        high = _gib(memory.high)
+        high, low = _gib(memory.high), _gib(memory.low)
+        if memory.total > memory.capacity:
+            return [
+                _remark(
+                    "tight",
+                    "warning",
+                    "memory",
+                    f"Expected {need}, more than the {room} of {gpu}; runs like this needed as little as {low}: do not count on it.",
+                    f"预计 {need}，超过 {gpu} 的 {room}；同类实测最低为 {low}：不要指望放得下。",
+                )
+            ]
         return [
             _remark(
                 "tight",

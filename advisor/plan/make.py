@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from advisor import catalog
-from advisor.budget import convert, exchange_rate, gpu_prices
+from advisor.budget import BudgetError, convert, exchange_rate, gpu_prices
 from advisor.cluster import ClusterEstimate, SearchInputs, assess, choose, illegal, what_binds
-from advisor.network import CommunicationInputs, estimate_communication, fabric_of
 from advisor.plan import stages
 from advisor.plan.advice import advise
 from advisor.plan.records import ClusterPlan, Plan
-from advisor.scenario import Scenario, ScenarioError
+from advisor.scenario import KEYS, Scenario, ScenarioError
 from advisor.scenario.defaults import Resolved, resolve, training_of
-from advisor.throughput import ThroughputInputs, accelerator_of, estimate_throughput
 from advisor.trail import Step
 from advisor.training import Layout, Training
 from advisor.units import Q, Quantity, UnitError, to_json, unit, whole
+from advisor.workload import WorkloadError
 
 SIZES = ("data", "tensor", "pipeline", "context", "expert")
+#: The scenario key that a stage's refusal is about, where its sentence does not say so itself.
+KEY_OF = {BudgetError: "purchase", WorkloadError: "lora.targets", catalog.CatalogError: "gpu"}
 
 
 def make_plan(scenario: Scenario | dict[str, Any]) -> Plan:
     """The plan of a scenario. Raises ScenarioError (a ValueError) with one sentence when it cannot be taken."""
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_dict(scenario)
+    with refusals_name_the_key():
+        return _make(scenario)
+
+
+@contextlib.contextmanager
+def refusals_name_the_key() -> Iterator[None]:
+    """Turn a stage's refusal into a ScenarioError whose sentence begins with the key it is about."""
+    try:
+        yield
+    except tuple(KEY_OF) as error:
+        key = next(key for kind, key in KEY_OF.items() if isinstance(error, kind))
+        said = str(error)
+        raise ScenarioError(said if said.split(".")[0] in KEYS else f"{key}: {said}") from error
+
+
+def _make(scenario: Scenario) -> Plan:
     resolved = resolve(scenario)
     training = training_of(resolved)
     choice = _choose(resolved, training)
@@ -112,15 +132,44 @@ def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
     """The search's choice; where nothing fits on what was asked for, that very layout, so that the plan can say why."""
     inputs = search_inputs(resolved, training)
     asked = _asked(resolved, inputs)
-    reason = illegal(resolved.architecture, asked) if asked is not None else None
+    _legal(resolved, asked)
+    choice = choose(inputs, may_offload=False)
+    gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
+    kept = _as_given(resolved, choice.layout)
+    if not kept and asked is None:
+        asked = _asked(resolved, replace(inputs, counts=(_least_count(resolved),)))
+        _legal(resolved, asked)
+    if asked is not None and (not kept or choice.verdict == "does_not_fit"):
+        return assess(inputs, gpu, asked, choice.reasons)
+    whether = resolved["parallelism"].get("sequence_parallel") if isinstance(resolved["parallelism"], dict) else None
+    if whether is not None and whether != choice.layout.sequence_parallel:
+        return assess(inputs, gpu, replace(choice.layout, sequence_parallel=whether), choice.reasons)
+    return choice
+
+
+def _legal(resolved: Resolved, layout: Layout | None) -> None:
+    reason = illegal(resolved.architecture, layout) if layout is not None else None
     if reason is not None:
         raise ScenarioError(f"parallelism cannot be used: {reason}")
-    choice = choose(inputs, may_offload=False)
-    unasked = choice.verdict == "does_not_fit" or choice.layout.offload not in inputs.offloads
-    if unasked and asked is not None:
-        gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
-        return assess(inputs, gpu, asked, choice.reasons)
-    return choice
+
+
+def _least_count(resolved: Resolved) -> int:
+    """The fewest cards that the given parallel sizes allow."""
+    parallelism = resolved["parallelism"] if isinstance(resolved["parallelism"], dict) else {}
+    least = int(np.prod([parallelism.get(name, 1) for name in SIZES[:4]]))
+    return least if "data" in parallelism else math.lcm(least, parallelism.get("expert", 1))
+
+
+def _as_given(resolved: Resolved, layout: Layout) -> bool:
+    """Whether a layout keeps every size that was given."""
+    parallelism = resolved["parallelism"] if isinstance(resolved["parallelism"], dict) else {}
+    asked = {f"{name}_parallel_size" if name in SIZES else name: value for name, value in parallelism.items()}
+    asked.pop("sequence_parallel", None)
+    for key in ("micro_batch_size", "gradient_accumulation_steps", "activation_recomputation"):
+        asked[key] = resolved.given(key)
+    asked["offload"] = resolved.given("offload") or "none"
+    asked["global_batch_size"] = resolved.values.get("global_batch_size")
+    return all(value is None or getattr(layout, name) == value for name, value in asked.items())
 
 
 def _asked(resolved: Resolved, inputs: SearchInputs) -> Layout | None:
@@ -185,15 +234,9 @@ def _derive(resolved: Resolved, choice: ClusterEstimate) -> None:
 def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice: ClusterEstimate) -> Plan:
     """Every stage on the chosen layout."""
     gpu, layout = catalog.gpu(choice.gpu), choice.layout
-    link = (choice.scale_out or None) if layout.nodes > 1 else None
-    fabric = fabric_of(gpu, link, int(layout.gpus_per_node))
+    fabric, throughput = choice.fabric, choice.throughput
     workload = stages.plan_workload(resolved, training, layout)
-    memory = stages.plan_memory(resolved, training, layout, gpu)
-    job = {"architecture": resolved.architecture, "training": training, "layout": layout, "fabric": fabric}
-    communication = estimate_communication(CommunicationInputs(**job)) if layout.gpus > 1 else None
-    throughput = estimate_throughput(
-        ThroughputInputs(**job, accelerator=accelerator_of(gpu, training)), communication=communication
-    )
+    memory = stages.plan_memory(resolved, training, layout, choice.memory)
     interconnect = stages.plan_interconnect(resolved, training, layout, gpu, fabric, throughput)
     tokens = resolved["tokens"] * resolved["epochs"]
     time = (tokens / throughput.tokens_per_second).to("h")
@@ -222,7 +265,7 @@ def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice
     storage = stages.plan_storage(resolved, training, workload, cluster, price)
     cluster = replace(
         cluster,
-        limits=what_binds(throughput, memory, layout, communication),
+        limits=what_binds(throughput, memory, layout, choice.communication),
         host=stages.plan_host(cluster, memory, storage),
     )
     budget = stages.plan_budget(resolved, gpu, memory, cluster, storage)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from advisor.cluster import search_cluster
-from advisor.plan.make import search_inputs
+from advisor.plan.make import refusals_name_the_key, search_inputs
 from advisor.scenario import Scenario
 from advisor.scenario.defaults import resolve, training_of
 
@@ -28,13 +28,14 @@ def search(scenario: Scenario | dict[str, Any], by: str = "cost") -> pandas.Data
         raise ValueError(f"by must be time, cost or count, but {by!r} was given.")
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_dict(scenario)
-    resolved = resolve(scenario)
-    inputs = search_inputs(resolved, training_of(resolved))
-    if not inputs.counts and inputs.training.method == "full":
-        inputs = replace(inputs, offloads=("none", "optimizer")) if resolved.given("offload") is None else inputs
-    narrow = len(inputs.gpus) == 1 and len(inputs.counts) == 1
-    result = search_cluster(inputs, keep="all" if narrow else "best")
-    frame = pandas.DataFrame(result.table())
-    frame["allowed"] = result.allowed()
-    frame = frame.iloc[result.order(by)]
-    return frame.sort_values("allowed", ascending=False, kind="stable").reset_index(drop=True)
+    with refusals_name_the_key():
+        resolved = resolve(scenario)
+        inputs = search_inputs(resolved, training_of(resolved))
+        if not inputs.counts and inputs.training.method == "full":
+            inputs = replace(inputs, offloads=("none", "optimizer")) if resolved.given("offload") is None else inputs
+        narrow = len(inputs.gpus) == 1 and len(inputs.counts) == 1
+        result = search_cluster(inputs, keep="all" if narrow else "best")
+        frame = pandas.DataFrame(result.table())
+        frame["allowed"] = result.allowed()
+        frame = frame.iloc[result.order(by)]
+        return frame.sort_values("allowed", ascending=False, kind="stable").reset_index(drop=True)

@@ -12,7 +12,7 @@ from advisor.budget import BudgetEstimate, BudgetInputs, Job, Purchase, Quote, R
 from advisor.budget.refresh import user_quotes
 from advisor.catalog import GPU
 from advisor.cluster import HostEstimate, HostInputs, size_host
-from advisor.memory import MemoryEstimate, MemoryInputs, escalate, estimate_memory
+from advisor.memory import MemoryEstimate, MemoryInputs, escalate
 from advisor.network import (
     CommunicationInputs,
     Fabric,
@@ -23,11 +23,12 @@ from advisor.network import (
     size_leaf_spine,
 )
 from advisor.plan.records import ClusterPlan, Interconnect, PlannedMemory
+from advisor.scenario import ScenarioError
 from advisor.scenario.defaults import Resolved
 from advisor.storage import StorageEstimate, StorageInputs, size_storage
 from advisor.throughput import ThroughputEstimate
 from advisor.training import Layout, Training
-from advisor.units import Q, Quantity, unit
+from advisor.units import Q, Quantity, UnitError, unit
 from advisor.workload import WorkloadEstimate, WorkloadInputs, estimate_workload
 
 #: Shares of the step that may be spent waiting: what is good, and the line where one must act.
@@ -49,10 +50,9 @@ def plan_workload(resolved: Resolved, training: Training, layout: Layout) -> Wor
     )
 
 
-def plan_memory(resolved: Resolved, training: Training, layout: Layout, gpu: GPU) -> PlannedMemory:
-    """Stage 2, with the ladder of cheaper layouts."""
-    inputs = MemoryInputs(architecture=resolved.architecture, training=training, layout=layout, capacity=gpu.capacity)
-    estimate = estimate_memory(inputs)
+def plan_memory(resolved: Resolved, training: Training, layout: Layout, estimate: MemoryEstimate) -> PlannedMemory:
+    """Stage 2 as the search estimated it, with the ladder of cheaper layouts."""
+    inputs = MemoryInputs(architecture=resolved.architecture, training=training, layout=layout, capacity=estimate.capacity)
     fields = {name: getattr(estimate, name) for name in MemoryEstimate.__dataclass_fields__}
     return PlannedMemory(**fields, escalation=escalate(inputs))
 
@@ -110,12 +110,15 @@ def plan_network(layout: Layout, fabric: Fabric) -> LeafSpine | None:
         return None
     link = catalog.link(fabric.scale_out)
     kind = "InfiniBand" if "InfiniBand" in link.kind else "Ethernet"
-    return size_leaf_spine(
-        nodes=layout.nodes,
-        ports_per_node=int(fabric.nics_per_node),
-        port_speed=Q(link.line_rate.m_as("Gbit / s"), "Gbit / s"),
-        kind=kind,
-    )
+    try:
+        return size_leaf_spine(
+            nodes=layout.nodes,
+            ports_per_node=int(fabric.nics_per_node),
+            port_speed=Q(link.line_rate.m_as("Gbit / s"), "Gbit / s"),
+            kind=kind,
+        )
+    except UnitError as error:
+        raise ScenarioError(f"gpus: {layout.gpus} cards cannot be joined by {link.name}: {error}") from None
 
 
 def plan_storage(
@@ -231,8 +234,9 @@ def _asked_of_the_cloud(cluster: ClusterPlan) -> Quantity | None:
 
 def quotes_of(resolved: Resolved) -> tuple[Quote, ...]:
     """The user's quotes: of the scenario, and of the file that `advisor prices` keeps."""
-    given = resolved["purchase"].get("quotes", ())
-    return (*(Quote(**quote) for quote in given), *user_quotes())
+    purchase = resolved["purchase"]
+    day = purchase.get("as_of") or Purchase().day
+    return (*(Quote(**{"as_of": day, **quote}) for quote in purchase.get("quotes", ())), *user_quotes())
 
 
 def market_of(purchase: dict[str, Any]) -> str:

@@ -226,16 +226,26 @@ def quotes(key: str, value: Any) -> tuple[dict[str, Any], ...]:
         gpu=named(catalog.gpu),
         instance=text(80),
         mode=choice("on_demand", "spot", "reserved_1y", "reserved_3y"),
-        price=quantity("USD / h", "0 USD/h", "1e7 USD/h", "CNY / h"),
+        price=quantity("USD / h", "0.0001 USD/h", "1e7 USD/h", "CNY / h"),
         per=choice("GPU", "instance"),
         gpus=integer(1, 1024),
         as_of=day,
     )
     if not isinstance(value, (list, tuple)) or len(value) > 200:
         raise ScenarioError(f"{key} must be a list of at most 200 quotes, but {shown(value)} was given.")
-    return tuple(one(f"{key}[{index}]", item) for index, item in enumerate(value))
+    read = tuple(one(f"{key}[{index}]", item) for index, item in enumerate(value))
+    for index, quote in enumerate(read):
+        for needed in ("gpu", "price"):
+            if needed not in quote:
+                raise ScenarioError(f"{key}[{index}].{needed} must be given: a quote needs a card and a price.")
+    return tuple({"per": "GPU", **quote} for quote in read)
 
 
-def share(key: str, value: Any) -> Quantity:
-    """A fraction from 0 to 1."""
-    return Q(number(0.0, 1.0)(key, value.m_as("") if isinstance(value, Quantity) else value), unit(""))
+def share(low: float = 0.0) -> Reader:
+    """A fraction from `low` to 1."""
+    read = number(low, 1.0)
+
+    def fraction(key: str, value: Any) -> Quantity:
+        return Q(read(key, value.m_as("") if isinstance(value, Quantity) else value), unit(""))
+
+    return fraction

@@ -110,8 +110,8 @@ KEYS: MappingProxyType[str, Reader] = MappingProxyType(
             instance=text(80),
             mode=choice("on_demand", "spot", "reserved_1y", "reserved_3y", "own"),
             market=choice("international", "china"),
-            other_use=share,
-            utilization=share,
+            other_use=share(),
+            utilization=share(0.001),
             currency=choice("USD", "CNY"),
             as_of=day,
             experiments=integer(0, 10_000),
@@ -164,6 +164,10 @@ def _check_together(given: dict[str, Any]) -> None:
     total, micro, steps = batch
     if total and micro and total % micro:
         raise ScenarioError(f"global_batch_size must be a multiple of micro_batch_size {micro}, but {total} was given.")
+    if total and steps and not micro and total % steps:
+        raise ScenarioError(
+            f"global_batch_size must be a multiple of gradient_accumulation_steps {steps}, but {total} was given."
+        )
     if total and micro and steps and total % (micro * steps):
         raise ScenarioError(
             f"global_batch_size must be a multiple of micro_batch_size x gradient_accumulation_steps = {micro * steps}, "
@@ -173,6 +177,10 @@ def _check_together(given: dict[str, Any]) -> None:
     if isinstance(layout, dict):
         sizes = {name: layout.get(name, 1) for name in ("data", "tensor", "pipeline", "context")}
         product = math.prod(sizes.values())
+        if layout.get("virtual_pipeline", 1) > 1 and sizes["pipeline"] == 1:
+            raise ScenarioError(
+                f"parallelism.virtual_pipeline needs parallelism.pipeline above 1, but {layout['virtual_pipeline']} was given."
+            )
         gpus = given.get("gpus")
         if isinstance(gpus, int) and "data" in layout and product != gpus:
             raise ScenarioError(f"gpus must be data x tensor x pipeline x context = {product}, but {gpus} was given.")
