@@ -18,7 +18,7 @@ from advisor.cluster.records import ClusterEstimate, SearchInputs
 from advisor.cluster.search import SearchResult, search_cluster
 from advisor.cluster.why import count_reason, layout_reason
 from advisor.memory import MemoryInputs, estimate_memory
-from advisor.network import fabric_of
+from advisor.network import CommunicationInputs, estimate_communication, fabric_of
 from advisor.throughput import ThroughputInputs, accelerator_of, estimate_throughput, precision_cost
 from advisor.training import Layout
 from advisor.units import Q, Quantity, Time, unit
@@ -53,13 +53,18 @@ def choose(inputs: SearchInputs, may_offload: bool = True) -> ClusterEstimate:
 
 
 def _settle(inputs: SearchInputs, given: bool) -> tuple[SearchResult, int | None]:
-    """Search up to 256 cards first, and beyond only when that many do not suffice or take too long."""
+    """Search up to 256 cards first, and beyond only when that many do not suffice or take too long.
+
+    The next smaller usual number is searched along, not to be chosen, but to say why not fewer.
+    """
     few = inputs.counts if given else tuple(count for count in inputs.counts if count <= 256)
-    result = search_cluster(replace(inputs, counts=few))
-    position, content = _pick(result)
+    least = min(few)
+    smaller = tuple(count for count in USUAL_COUNTS if count < least)[-1:]
+    result = search_cluster(replace(inputs, counts=(*smaller, *few)))
+    position, content = _pick(result, least)
     if not content and not given:
-        more = search_cluster(inputs)
-        larger, _ = _pick(more)
+        more = search_cluster(replace(inputs, counts=(*smaller, *inputs.counts)))
+        larger, _ = _pick(more, least)
         return more, larger
     return result, position
 
@@ -128,24 +133,29 @@ def _patience(count: int) -> Time:
     return next(time for most, time in PATIENCE if count <= most)
 
 
-def _pick(result: SearchResult) -> tuple[int | None, bool]:
-    """(the position to start with or None when nothing fits, whether it meets the bounds or ends in reasonable time)."""
-    if not len(result):
+def _pick(result: SearchResult, least: int) -> tuple[int | None, bool]:
+    """(the position to start with or None when nothing fits, whether it meets the bounds or ends in reasonable time).
+
+    least: the smallest number of cards that may be chosen.
+    """
+    eligible = result.count >= least
+    if not eligible.any():
         return None, False
     time, cost = result.columns["training_time"], result.price_of_run()
+    fastest = int(np.argmin(np.where(eligible, time.magnitude, np.inf)))
     if result.inputs.deadline is not None or result.inputs.budget is not None:
-        allowed = np.flatnonzero(result.allowed())
+        allowed = np.flatnonzero(result.allowed() & eligible)
         if len(allowed):
             count = int(result.count[allowed].min()) if result.inputs.budget is None else None
             here = allowed if count is None else allowed[result.count[allowed] == count]
             return _cheapest(result, here, cost), True
-        return int(np.argmin(time.magnitude)), False
-    for count in np.unique(result.count):
+        return fastest, False
+    for count in np.unique(result.count[eligible]):
         here = np.flatnonzero(result.count == count)
         here = here[time[here] <= _patience(int(count))]
         if len(here):
             return _cheapest(result, here, cost), True
-    return int(np.argmin(time.magnitude)), False
+    return fastest, False
 
 
 def _cheapest(result: SearchResult, here: np.ndarray, cost: np.ndarray) -> int:
@@ -186,14 +196,11 @@ def assess(inputs: SearchInputs, gpu_name: str, layout: Layout, reasons: tuple[T
     """One layout on one card, by the same estimates a single plan uses."""
     gpu = catalog.gpu(gpu_name)
     scale_out = inputs.scale_out or usual_scale_out(gpu)
+    fabric = fabric_of(gpu, scale_out if layout.nodes > 1 else None, int(layout.gpus_per_node))
+    job = {"architecture": inputs.architecture, "training": inputs.training, "layout": layout, "fabric": fabric}
+    communication = estimate_communication(CommunicationInputs(**job)) if layout.gpus > 1 else None
     estimate = estimate_throughput(
-        ThroughputInputs(
-            architecture=inputs.architecture,
-            training=inputs.training,
-            layout=layout,
-            accelerator=accelerator_of(gpu, inputs.training),
-            fabric=fabric_of(gpu, scale_out, inputs.gpus_per_node),
-        )
+        ThroughputInputs(**job, accelerator=accelerator_of(gpu, inputs.training)), communication=communication
     )
     memory = estimate_memory(
         MemoryInputs(architecture=inputs.architecture, training=inputs.training, layout=layout, capacity=gpu.capacity)
@@ -220,6 +227,10 @@ def assess(inputs: SearchInputs, gpu_name: str, layout: Layout, reasons: tuple[T
         verdict=memory.verdict,
         scale_out=scale_out if layout.nodes > 1 else "",
         reasons=reasons,
+        fabric=fabric,
+        communication=communication,
+        throughput=estimate,
+        memory=memory,
     )
 
 

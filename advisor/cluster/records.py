@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from advisor.architecture import Architecture
+from advisor.memory import MemoryEstimate
+from advisor.network import CommunicationEstimate, Fabric
+from advisor.throughput import ThroughputEstimate
 from advisor.training import Layout, Training
 from advisor.units import (
     BytesPerGPU,
@@ -94,6 +97,7 @@ class ClusterEstimate(Record):
 
     low, high: 80 % interval of training_time. verdict: whether the layout fits, by the memory estimate of a single plan.
     reasons: why this many and why this card, one sentence each in both languages.
+    fabric, communication (None on one card), throughput, memory: what all this was estimated from.
     """
 
     gpu: str
@@ -114,3 +118,7 @@ class ClusterEstimate(Record):
     verdict: str
     scale_out: str
     reasons: tuple[dict, ...] = ()
+    fabric: Fabric
+    communication: CommunicationEstimate | None
+    throughput: ThroughputEstimate
+    memory: MemoryEstimate

@@ -48,7 +48,7 @@ class SearchResult:
     candidates: card x layout cells considered; fitting: those that fit. columns: quantities by name (see UNITS) and "cost".
     card: index into cards.gpus; layouts: one row a result; tight: fits only by the expected value.
     smallest: the layout that needs the least memory, for when nothing fits (None without any legal layout);
-    least: what it is expected to need.
+    least: what it is expected to need; least_of: what the smallest layout of each number of GPUs needs (GiB per GPU).
     """
 
     inputs: SearchInputs
@@ -62,6 +62,7 @@ class SearchResult:
     smallest: Layout | None = None
     least: Quantity | None = None
     skipped: tuple[tuple[str, Text], ...] = field(default=())
+    least_of: dict[int, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.card)
@@ -173,12 +174,16 @@ class _Tally:
     fitting: int = 0
     least: float = np.inf
     smallest: Layout | None = None
+    least_of: dict[int, float] = field(default_factory=dict)
 
     def note_least(self, block: Layouts, total: np.ndarray) -> None:
-        """Remember the layout that needs the least memory so far."""
+        """Remember the layout that needs the least memory so far, and what that is of each number of GPUs."""
         here = int(np.argmin(total))
         if total[here] < self.least:
             self.least, self.smallest = float(total[here]), block.one(here)
+        firsts = np.flatnonzero(np.diff(block.count, prepend=-1))
+        for count, least in zip(block.count[firsts].tolist(), np.minimum.reduceat(total, firsts).tolist(), strict=True):
+            self.least_of[count] = min(least, self.least_of.get(count, np.inf))
 
 
 def _within_host(block: Layouts, ram: Quantity, total: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -282,4 +287,5 @@ def _collect(
         smallest=found.smallest,
         least=None if found.smallest is None else Q(found.least, unit("GiB / GPU")),
         skipped=cards.skipped,
+        least_of=found.least_of,
     )

@@ -14,7 +14,7 @@ from advisor.cluster.records import ClusterEstimate, SearchInputs
 from advisor.cluster.search import SearchResult, search_cluster
 from advisor.throughput import precision_cost
 from advisor.training import Layout
-from advisor.units import Quantity
+from advisor.units import Q, Quantity, unit
 
 
 def span(time: Quantity) -> Text:
@@ -42,6 +42,9 @@ def count_reason(result: SearchResult, position: int) -> Text:
         return _slower(
             result.inputs, gpu, fewer, result.columns["training_time"][tried[0]], result.columns["training_time"][position]
         )
+    if fewer in result.inputs.counts:
+        least = result.least_of.get(fewer)
+        return _does_not_hold(gpu, fewer, None if least is None else Q(least, unit("GiB / GPU")))
     return why_not_fewer(result.inputs, gpu.name, count, fewer, result.columns["training_time"][position])
 
 
@@ -68,21 +71,7 @@ def why_not_fewer(
     one = replace(inputs, gpus=(gpu.name,), prices=None)
     less = search_cluster(replace(one, counts=(fewer,)))
     if not len(less):
-        if less.least is None:
-            return {
-                "en": f"The batch or the parallel sizes do not divide over {fewer} GPUs.",
-                "zh": f"批大小或并行度无法整除 {fewer} 张卡。",
-            }
-        need, room = _gib(less.least), _gib(gpu.capacity)
-        if less.least <= gpu.capacity:
-            return {
-                "en": f"On {fewer} x {gpu.name} it would be tight: {need} of {room} GiB expected, more at the interval's top.",
-                "zh": f"用 {fewer} 张 {gpu.name} 显存偏紧：预计 {need} GiB / {room} GiB，区间上限会超出。",
-            }
-        return {
-            "en": f"{fewer} x {gpu.name} do not hold it: at least {need} GiB per GPU against {room}.",
-            "zh": f"{fewer} 张 {gpu.name} 放不下：每卡至少需要 {need} GiB，而显存只有 {room} GiB。",
-        }
+        return _does_not_hold(gpu, fewer, less.least)
     longer = span(less.columns["training_time"][0])
     if now is None:
         here = search_cluster(replace(one, counts=(count,)))
@@ -93,6 +82,25 @@ def why_not_fewer(
             "zh": f"{fewer} 张 {gpu.name} 也可行，需 {longer['zh']}。",
         }
     return _slower(inputs, gpu, fewer, less.columns["training_time"][0], now)
+
+
+def _does_not_hold(gpu: GPU, fewer: int, least: Quantity | None) -> Text:
+    """Why a search found nothing on so many cards, given what the smallest layout needs (None without a legal one)."""
+    if least is None:
+        return {
+            "en": f"The batch or the parallel sizes do not divide over {fewer} GPUs.",
+            "zh": f"批大小或并行度无法整除 {fewer} 张卡。",
+        }
+    need, room = _gib(least), _gib(gpu.capacity)
+    if least <= gpu.capacity:
+        return {
+            "en": f"On {fewer} x {gpu.name} it would be tight: {need} of {room} GiB expected, more at the interval's top.",
+            "zh": f"用 {fewer} 张 {gpu.name} 显存偏紧：预计 {need} GiB / {room} GiB，区间上限会超出。",
+        }
+    return {
+        "en": f"{fewer} x {gpu.name} do not hold it: at least {need} GiB per GPU against {room}.",
+        "zh": f"{fewer} 张 {gpu.name} 放不下：每卡至少需要 {need} GiB，而显存只有 {room} GiB。",
+    }
 
 
 def why_not_card(inputs: SearchInputs, choice: ClusterEstimate, other_name: str) -> Text:
