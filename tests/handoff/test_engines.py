@@ -1,8 +1,8 @@
 """Kits of the twelve scenarios in the engines' own parsers and records.
 
-`pip install -e .[test,kits]`, then `pytest -m engines`. Engines that do not go into one environment with these (torchtitan,
-torchtune, LLaMA-Factory, axolotl, Megatron-Bridge: each pins other versions of the same packages) have checks here too, which
-run where that engine is installed; `data/engines.csv` says when each last did and with what.
+`pip install -e .[test,kits]`, then `pytest -m engines`. Engines that do not go into one environment with these (SkyPilot,
+torchtitan, torchtune, LLaMA-Factory, axolotl: each pins other versions of the same packages) have checks here too, which run
+where that engine is installed; `data/engines.csv` says when each last did and with what.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ def test_kubernetes_objects_are_known(scenario_name):
 
 def test_skypilot_makes_a_task(scenario_name, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    import sky
-
+    sky = pytest.importorskip("sky")
     write(tmp_path, files_of(scenario_name, "skypilot"))
     monkeypatch.chdir(tmp_path)
     task = sky.Task.from_yaml(str(tmp_path / "skypilot.yaml"))
