@@ -18,7 +18,7 @@ from advisor.ui.bridge import PlanKeeper
 from advisor.ui.guard import Alerts
 from advisor.ui.models import Comparison, PlanModel
 from advisor.ui.panels.accuracy import AccuracyPanel
-from advisor.ui.panels.drawers import CompareDrawer, PlansDrawer
+from advisor.ui.panels.drawers import CompareDrawer, PlansDrawer, ReportDrawer
 from advisor.ui.panels.form import FormPanel
 from advisor.ui.panels.parts import box, button, classed, make, row, text
 from advisor.ui.panels.stage import FILES, StagePanel
@@ -95,7 +95,7 @@ class Page:
         share = self._action(N_("Share"), self.keeper.copy_link, tooltip=N_("Copy a link to this plan"))
         self._made: dict[str, Any] = {}
         self.toggles: dict[str, Any] = {}
-        for name, label in (("compare", N_("Compare")), ("plans", N_("Plans"))):
+        for name, label in (("compare", N_("Compare")), ("plans", N_("Plans")), ("report", N_("Report"))):
             one = self.texts.bind(make(ipywidgets.ToggleButton, "advisor-toggle"), description=label)
             one.observe(self.guard(lambda change, name=name: self._open(name, change["new"])), "value")
             self.toggles[name] = one
@@ -122,6 +122,8 @@ class Page:
     def _drawer(self, name: str) -> Any:
         if name == "plans":
             return PlansDrawer(self.model, self.comparison, self.keeper, self.texts, self.guard)
+        if name == "report":
+            return ReportDrawer(self.model, self.keeper, self.texts, self.guard)
         return CompareDrawer(self.model, self.comparison, self.texts, self.guard)
 
     def _answered(self, _change: Any) -> None:
@@ -153,7 +155,7 @@ class Verify(Page):
     def parts(self) -> tuple[Any, ...]:
         """Answer, drawers, messages, and the readings."""
         bar = self.answer()
-        self.panel = VerifyPanel(self.model, self.texts, self.guard)
+        self.panel = VerifyPanel(self.model, self.keeper, self.texts, self.guard)
         return bar, self.drawer, self.alerts.widget, self.panel.root
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import io
+import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,10 @@ import traitlets
 
 from advisor import evidence
 from advisor.evidence import Report
+from advisor.plan import Plan
 from advisor.quantities import QuantityError
 from advisor.ui.models.sentences import plain_sentence
+from advisor.verify import Verification, acceptance_kit, check
 
 #: Bytes of one file or paste; a long NCCL log has a few hundred kB.
 LARGEST = 5_000_000
@@ -69,11 +72,16 @@ def imported(report: Report) -> Any:
     return found if found.scenario else None
 
 
-def judge(report: Report, plan: Any) -> Any:
-    """The comparison of a reading with a plan, where there is one to be made."""
-    try:
-        module = importlib.import_module("advisor.verify")
-    except ModuleNotFoundError:
-        return None
-    compare = getattr(module, "verify", None)
-    return compare(report, plan) if compare is not None else None
+def judge(items: tuple[Item, ...], plan: Plan | None) -> Verification | None:
+    """All readings together against a plan; None where nothing was read."""
+    named = [(item.name, item.report) for item in items if item.report is not None]
+    return check(named, plan) if named else None
+
+
+def kit(plan: Plan) -> bytes:
+    """The acceptance kit of a plan as a zip file."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, words in acceptance_kit(plan).items():
+            archive.writestr(f"acceptance/{name}", words)
+    return content.getvalue()

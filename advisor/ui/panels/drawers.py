@@ -111,6 +111,38 @@ def given_in(content: bytes) -> Any:
     return data
 
 
+class ReportDrawer:
+    """The plan on paper: one file in the chosen language."""
+
+    KINDS = (
+        ("html", N_("HTML, prints to PDF")),
+        ("md", N_("Markdown")),
+        ("xlsx", N_("Excel (.xlsx), all tables")),
+        ("json", N_("JSON, the whole plan")),
+    )
+
+    def __init__(self, model: PlanModel, keeper: PlanKeeper, texts: Texts, guard: Callable) -> None:
+        self.model, self.keeper, self.texts = model, keeper, texts
+        heading = text()
+        words = N_("One file with charts, assumptions, sources and dates, for a board or a purchase request.")
+        texts.bind(heading, value=lambda: title(texts.t("Report"), texts.t(words)))
+        buttons = []
+        for kind, label in self.KINDS:
+            one = button(texts, label, primary=kind == "html")
+            one.on_click(guard(lambda _, kind=kind: self.download(kind)))
+            buttons.append(one)
+        self.root = box(heading, row(*buttons), classes=("advisor-card", "advisor-drawer"))
+
+    def download(self, kind: str) -> None:
+        """Write the report and hand it to the browser."""
+        from advisor.report import report_file
+
+        if self.model.plan is None:
+            return
+        with self.keeper.busy(N_("Writing the report …")):
+            self.keeper.save_file(*report_file(self.model.plan, kind, self.texts.lang))
+
+
 class CompareDrawer:
     """The plan on screen beside those kept."""
 

@@ -8,13 +8,15 @@ from typing import Any
 import ipywidgets
 
 from advisor.evidence import Report
-from advisor.ui.format import number, size
+from advisor.ui.bridge import PlanKeeper
+from advisor.ui.format import number, percent, size
 from advisor.ui.models import PlanModel
-from advisor.ui.models.evidence import EvidenceModel, Item, imported, judge
+from advisor.ui.models.evidence import EvidenceModel, Item, imported, judge, kit
 from advisor.ui.panels.parts import Markup, box, button, escape, make, row, small, table, text, title
 from advisor.ui.panels.why import shown
 from advisor.ui.text import N_, Texts
 from advisor.units import Quantity, unit
+from advisor.verify import VERDICT_TEXT, Finding, Verification
 
 #: Lines of a reading shown; the rest is said to exist.
 MOST_LINES = 60
@@ -25,8 +27,8 @@ _LOOKS = {"error": "stop", "warning": "warning", "info": "info"}
 class VerifyPanel:
     """A place to paste or drop, and a card for each reading."""
 
-    def __init__(self, model: PlanModel, texts: Texts, guard: Callable) -> None:
-        self.model, self.texts, self.guard = model, texts, guard
+    def __init__(self, model: PlanModel, keeper: PlanKeeper, texts: Texts, guard: Callable) -> None:
+        self.model, self.keeper, self.texts, self.guard = model, keeper, texts, guard
         self.evidence = EvidenceModel()
         self.cards: dict[int, ItemCard] = {}
         self.paste = texts.bind(
@@ -41,7 +43,14 @@ class VerifyPanel:
         heading = text()
         words = N_("Nothing leaves this machine. The kind is recognised by its content.")
         texts.bind(heading, value=lambda: title(texts.t("What did you measure?"), texts.t(words)))
-        form = box(heading, self.paste, row(self.read, self.file), classes=("advisor-card", "advisor-form"))
+        kit_button = button(texts, N_("Download the acceptance kit"))
+        kit_button.on_click(guard(lambda _: self._kit()))
+        about = text()
+        what = N_("A folder to run on a trial machine: the tests of this plan, and what each has to reach.")
+        texts.bind(about, value=lambda: f'<p class="advisor-sub advisor-below">{escape(texts.t(what))}</p>')
+        parts = (heading, self.paste, row(self.read, self.file), about, row(kit_button))
+        form = box(*parts, classes=("advisor-card", "advisor-form"))
+        self.verdict = text("", "advisor-card")
         self.results = box(classes=("advisor-results",))
         self.root = make(ipywidgets.GridBox, "advisor-main", children=[form, self.results])
         self.empty = text()
@@ -54,6 +63,10 @@ class VerifyPanel:
         if self.paste.value.strip():
             self.evidence.add(self.texts.t("pasted text"), self.paste.value)
             self.paste.value = ""
+
+    def _kit(self) -> None:
+        if self.model.plan is not None:
+            self.keeper.save_file("acceptance.zip", "application/zip", kit(self.model.plan))
 
     def _uploaded(self, change: Any) -> None:
         if change["new"]:
@@ -79,11 +92,16 @@ class VerifyPanel:
     def render(self) -> None:
         """A card for each item."""
         known, cards = self.cards, {}
+        found = judge(self.evidence.items, self.model.plan)
+        findings = iter(found.findings) if found is not None else iter(())
         for item in self.evidence.items:
             cards[id(item)] = known.get(id(item)) or ItemCard(item, self)
-            cards[id(item)].render()
+            cards[id(item)].render(next(findings) if item.report is not None else None)
         self.cards = cards
-        self.results.children = [one.root for one in cards.values()] or [self.empty]
+        if found is not None:
+            self.verdict.value = verified(found, self.texts)
+        shown = [self.verdict] if found is not None else []
+        self.results.children = [*shown, *(one.root for one in cards.values())] or [self.empty]
 
 
 class ItemCard:
@@ -109,8 +127,8 @@ class ItemCard:
     def _use(self) -> None:
         self.panel.model.restore({**self.panel.model.accepted, **self.found.scenario})
 
-    def render(self) -> None:
-        """In the present language."""
+    def render(self, finding: Finding | None) -> None:
+        """In the present language, beside the plan."""
         t, item = self.texts.t, self.item
         if item.report is None:
             words = escape(self.texts.pick(item.problem))
@@ -129,20 +147,76 @@ class ItemCard:
         if not remarks:
             words = escape(t("Nothing in it contradicts itself."))
             remarks = f'<p class="advisor-alert advisor-info">✓ {words}</p>'
-        found = judge(report, self.panel.model.plan)
-        parts = [findings(found, self.texts), notes(self.found, self.texts), reading(report, self.texts)]
+        parts = [
+            "" if finding is None else compared(finding, self.texts),
+            notes(self.found, self.texts),
+            reading(report, self.texts),
+        ]
         self.body.value = title(item.name, kind) + remarks + "".join(parts)
 
 
-def findings(found: Any, texts: Texts) -> str:
-    """What a reading means for the plan, where it was compared."""
-    if not found:
-        return ""
-    many = found if isinstance(found, (tuple, list)) else getattr(found, "findings", None) or (found,)
-    items = [one.text for one in many if isinstance(getattr(one, "text", None), dict)]
-    words = "".join(f"<li>{escape(texts.pick(one))}</li>" for one in items)
-    head = escape(texts.t("Beside the plan"))
-    return f'<div class="advisor-why"><b>{head}</b><ul>{words}</ul></div>' if words else ""
+_VERDICTS = {
+    "pass": ("fits", "✓"),
+    "marginal": ("tight", "≈"),
+    "fail": ("does_not_fit", "✕"),
+    "not_comparable": ("unknown", "–"),
+}
+_ANSWERS = {
+    "yes": (N_("yes"), "fits"),
+    "partly": (N_("partly"), "tight"),
+    "no": (N_("no"), "does_not_fit"),
+    "not_tested": (N_("not tested yet"), "unknown"),
+}
+
+
+def judged(code: str, texts: Texts) -> Markup:
+    """A verdict: sign, word and colour."""
+    look, sign = _VERDICTS[code]
+    return Markup(f'<span class="advisor-{look}">{sign} {escape(texts.pick(VERDICT_TEXT[code]))}</span>')
+
+
+def verified(found: Verification, texts: Texts) -> str:
+    """All readings together: the verdict, and the three questions."""
+    t = texts.t
+    rows = []
+    for one in found.questions:
+        words, look = _ANSWERS[one.answer]
+        answer = Markup(f'<span class="advisor-{look}">{escape(t(words))}</span>')
+        rows.append((texts.pick(one.text), answer, small(texts.pick(one.sentence), one.next_command)))
+    head = title(t("Beside the plan"), texts.pick(found.sentence))
+    pill = f'<p class="advisor-pill">{judged(found.verdict, texts)}</p>'
+    return head + pill + table([(t("question"), False), (t("answer"), False), (t("why"), False)], rows)
+
+
+def compared(finding: Finding, texts: Texts) -> str:
+    """One reading against the plan: its numbers, likely causes, and what to run next."""
+    t = texts.t
+    rows = [
+        (
+            texts.pick(line.label),
+            judged(line.verdict, texts),
+            _figure(line.measured, texts),
+            _figure(line.required, texts),
+            percent(line.margin, texts.lang) if line.margin is not None else "–",
+        )
+        for line in finding.lines
+    ]
+    heads = [(t("what"), False), (t("verdict"), False), (t("measured"), True), (t("required"), True), (t("margin"), True)]
+    numbers = table(heads, rows) if rows else ""
+    causes = "".join(
+        f"<li>{escape(texts.pick(one.text))}" + (f"<br><code>{escape(one.command)}</code>" if one.command else "") + "</li>"
+        for one in finding.causes
+        if one.standing != "ruled_out"
+    )
+    likely = escape(t("Likely causes, and what to check next"))
+    causes = f'<details class="advisor-why"><summary>{likely}</summary><ol>{causes}</ol></details>' if causes else ""
+    following = escape(t("Run next:"))
+    following = f"<p>{following} <code>{escape(finding.next_command)}</code></p>" if finding.next_command else ""
+    return f"<p>{judged(finding.verdict, texts)} {escape(texts.pick(finding.sentence))}</p>{numbers}{causes}{following}"
+
+
+def _figure(value: Any, texts: Texts) -> str:
+    return "–" if value is None else str(worded(value, texts))
 
 
 def notes(found: Any, texts: Texts) -> str:
