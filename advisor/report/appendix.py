@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from advisor.report.document import Grid, Section
 from advisor.trail import Step
 from advisor.ui.format import date, number
 from advisor.ui.models.controls import CONTROLS
-from advisor.ui.panels.parts import Markup, escape, small, table
+from advisor.ui.panels.parts import Markup, escape, table
 from advisor.ui.panels.why import name_of, shown, steps
 from advisor.ui.text import N_, Texts
 from advisor.units import Quantity, from_json
@@ -50,6 +51,8 @@ OTHERS = {
 }
 #: Longest text of a value a reader is shown, a configuration's lists for instance.
 LONGEST = 160
+#: A number of a million and more, written out.
+_LONG = re.compile(r"-?\d{1,3}(,\d{3}){2,}(\.\d+)? ")
 
 
 def flat(scenario: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
@@ -107,8 +110,8 @@ def assumptions(plan: Plan, texts: Texts) -> Section:
     for path, value, origin in flat(plan.scenario):
         unit = t(CONTROLS[path].unit) if path in CONTROLS and not isinstance(value, Quantity) else ""
         words = worded(path, value, texts) + (f" {unit}" if unit and not isinstance(value, str) else "")
-        rows.append((small(label(path, texts), path), words, t(ORIGINS.get(origin, origin))))
-    columns = [(t("assumption"), False), (t("value"), False), (t("origin"), False)]
+        rows.append((label(path, texts), words, t(ORIGINS.get(origin, origin)), _code(path)))
+    columns = [(t("assumption"), False), (t("value"), False), (t("origin"), False), (t("key"), False)]
     words = t("Given: asked for. Default: what a practitioner would start with. Derived: worked out or chosen by the search.")
     points = [texts.pick(one) for one in (*plan.memory.assumptions, *plan.storage.assumptions)]
     if plan.budget.exchange_rate is not None:
@@ -159,7 +162,7 @@ def trail(plan: Plan, texts: Texts, places: dict[str, int]) -> Section:
     grids = []
     for stage, words in STAGES.items():
         rows = [
-            (name_of(one.name), shown(one.value, texts.lang), _code(one.formula), _inputs(one, texts.lang), _cite(one, places))
+            (name_of(one.name), brief(one.value, texts.lang), _code(one.formula), _inputs(one, texts.lang), _cite(one, places))
             for one in steps(plan, stage)
         ]
         if rows:
@@ -173,7 +176,16 @@ def _code(formula: str) -> Markup:
 
 
 def _inputs(step: Step, lang: str) -> str:
-    return ", ".join(f"{name} = {shown(value, lang)}" for name, value in step.inputs.items())
+    return ", ".join(f"{name} = {brief(value, lang)}" for name, value in step.inputs.items())
+
+
+def brief(value: Any, lang: str) -> str:
+    """A value of the trail, four digits of it: large rates in powers of ten."""
+    if isinstance(value, Quantity) and not getattr(value.magnitude, "ndim", 0):
+        words = shown(value, lang)
+        unit = words.partition(" ")[2]
+        return f"{value.magnitude:.4g} {unit}" if unit and _LONG.match(words) else words
+    return shown(value, lang)
 
 
 def _cite(step: Step, places: dict[str, int]) -> Markup:

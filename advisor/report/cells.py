@@ -5,13 +5,15 @@ What is read is what a reader of the report sees, so no digit appears that the i
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advisor.ui.panels.parts import Markup
 from advisor.units import Q, unit
 
 _NUMBER = r"[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -26,6 +28,17 @@ _SAME = (
     ("s", "min", "h", "day", "month", "year"),
     ("B", "kB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB", "PiB"),
 )
+
+
+def plain(cell: Any, joint: str = " · ") -> str:
+    """A table's cell as plain text: markup is taken off, its lines and list items are joined."""
+    if not isinstance(cell, Markup):
+        return re.sub(r"\s+", " ", str(cell)).strip()
+    words = re.sub(r"<summary>.*?</summary>", "", cell, flags=re.DOTALL)
+    words = re.sub(r"<br\s*/?>|</li>\s*<li>|<small>", "\0", words)
+    words = html.unescape(re.sub(r"<[^>]*>", "", words))
+    parts = (re.sub(r"\s+", " ", part).strip() for part in words.split("\0"))
+    return joint.join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ def _single(words: str) -> Number | None:
     name = _PLURALS.get(name, name)
     if found["sign"] and found["unit"].strip():
         return None
-    if len(name) > 24 or re.search(r"[×·…:;,]|\d{2,}", name):
+    if len(name) > 24 or re.search(r"[×·…:;,\d]", name):
         return None
     if name == "%":
         return Number(round(value / 100, 12), "%")
@@ -95,6 +108,13 @@ def _converted(one: Number, target: str) -> Number:
     return one if one.unit == target else Number(turn(one.value) or 0.0, target, turn(one.high))
 
 
+def _hundredths(one: Number) -> Number:
+    """A share among other units, as a number of per cent."""
+    if one.unit != "%":
+        return one
+    return Number(round(one.value * 100, 9), "%", None if one.high is None else round(one.high * 100, 9))
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a workbook: its heading and its cells (text, number or None). share: the numbers are fractions."""
@@ -104,11 +124,14 @@ class Column:
     share: bool = False
 
 
-def columns(heading: str, cells: Sequence[str], numeric: bool, unit_word: str, to_word: str) -> list[Column]:
+def columns(
+    heading: str, cells: Sequence[str], numeric: bool, unit_word: str, to_word: str, units: Mapping[str, str] | None = None
+) -> list[Column]:
     """A column as shown, as one or more columns of a workbook.
 
     Numbers of one unit have it in the heading; of one kind, they are brought to the commonest; of several kinds, a column
     beside them holds the units. A range takes two columns.
+    units: what units are called in the reader's language.
     """
     found = [read(words) if numeric and words else None for words in cells]
     known = [one for one in found if one is not None]
@@ -120,13 +143,16 @@ def columns(heading: str, cells: Sequence[str], numeric: bool, unit_word: str, t
         target = names.most_common(1)[0][0]
         found = [one and _converted(one, target) for one in found]
         names = Counter({target: len(known)})
+    units = units or {}
+    if len(names) > 1:
+        found = [one and _hundredths(one) for one in found]
     name = next(iter(names)) if len(names) == 1 else ""
-    shown = f"{heading} ({name})" if name not in ("", "%") else heading
+    shown = f"{heading} ({units.get(name, name)})" if name not in ("", "%") else heading
     values = tuple(words if one is None else one.value for one, words in zip(found, cells, strict=True))
     result = [Column(shown, values, name == "%")]
     if any(one.high is not None for one in known):
         highs = tuple(None if one is None else one.high for one in found)
         result.append(Column(f"{shown}, {to_word}", highs, name == "%"))
     if len(names) > 1:
-        result.append(Column(unit_word, tuple("" if one is None else one.unit for one in found)))
+        result.append(Column(unit_word, tuple("" if one is None else units.get(one.unit, one.unit) for one in found)))
     return result

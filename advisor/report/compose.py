@@ -9,6 +9,7 @@ from advisor import charts
 from advisor.budget.money import rounded
 from advisor.plan import Plan
 from advisor.report import accuracy, appendix
+from advisor.report.cells import plain
 from advisor.report.document import Document, Fact, Figure, Grid, Remark, Section
 from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models.answer import Headline, headline
@@ -118,10 +119,16 @@ def _stage(plan: Plan, stage: str, texts: Texts) -> Section:
                     title=texts.t(card.title),
                     subtitle=texts.t(card.subtitle),
                     table=shown,
-                    wide=len(shown.columns) > 3 or bool("".join(shown.notes)),
+                    wide=_wide(shown),
                 )
             )
     return Section(key=stage, title=texts.t(STAGES[stage]), figures=_figures(plan, stage, texts), grids=tuple(grids))
+
+
+def _wide(table: Table) -> bool:
+    """Whether a table needs the page's width: many columns, words beside it, or long cells."""
+    longest = max(len(plain(cell)) for cells in table.rows for cell in cells[1:])
+    return len(table.columns) > 3 or bool("".join(table.notes)) or longest > 45
 
 
 def _figures(plan: Plan, stage: str, texts: Texts) -> tuple[Figure, ...]:

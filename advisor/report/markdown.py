@@ -6,23 +6,13 @@ import html
 import re
 from typing import Any
 
+from advisor.report.cells import plain
 from advisor.report.document import Document, Grid, Section
 from advisor.ui.panels.parts import Markup
 from advisor.ui.text import translate
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 SIGNS = {"stop": "⛔", "warning": "⚠️", "info": "ℹ️"}
-
-
-def plain(cell: Any, joint: str = " · ") -> str:
-    """A table's cell as plain text: markup is taken off, its lines and list items are joined."""
-    if not isinstance(cell, Markup):
-        return re.sub(r"\s+", " ", str(cell)).strip()
-    words = re.sub(r"<summary>.*?</summary>", "", cell, flags=re.DOTALL)
-    words = re.sub(r"<br\s*/?>|</li>\s*<li>|<small>", "\0", words)
-    words = html.unescape(re.sub(r"<[^>]*>", "", words))
-    parts = (re.sub(r"\s+", " ", part).strip() for part in words.split("\0"))
-    return joint.join(part for part in parts if part)
 
 
 def escaped(words: str) -> str:

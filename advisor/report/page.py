@@ -56,7 +56,7 @@ def section(one: Section, plan: Plan, lang: str) -> str:
     if pictures:
         rest = f'<div class="pair">{"".join(pictures[1:])}</div>' if len(pictures) > 1 else ""
         parts.append(pictures[0] + rest)
-    parts += [_grid(grid, one.key) for grid in one.grids]
+    parts += _grids(one)
     if one.points:
         parts.append(f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in one.points)}</ul>")
     return "".join(parts) + "</section>"
@@ -79,6 +79,21 @@ def _figure(one: Figure, plan: Plan, lang: str, first: bool) -> str:
         f'<p class="sub">{escape(one.subtitle)}</p><div class="scroll">{drawing}</div>'
         f"<figcaption>{escape(one.sentence)}</figcaption></figure>"
     )
+
+
+def _grids(one: Section) -> list[str]:
+    """The tables: narrow ones that follow each other stand side by side."""
+    found: list[str] = []
+    narrow: list[str] = []
+    for grid in one.grids:
+        if not grid.wide:
+            narrow.append(_grid(grid, one.key))
+        if narrow and (grid.wide or len(narrow) == 2 or grid is one.grids[-1]):
+            found.append(f'<div class="pair">{"".join(narrow)}</div>' if len(narrow) == 2 else narrow[0])
+            narrow = []
+        if grid.wide:
+            found.append(_grid(grid, one.key))
+    return found
 
 
 def _grid(one: Grid, key: str) -> str:

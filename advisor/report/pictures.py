@@ -13,6 +13,8 @@ from advisor.plan import Plan
 
 #: Pixels the charts are drawn at: the first of a stage has the page's width, the others stand in two columns.
 WIDE, NARROW = 700, 440
+#: What axes and labels take of it.
+MARGIN = 80
 #: A report has some 30 charts; those of a few reports are kept.
 MOST_KEPT = 160
 _kept: OrderedDict[str, str] = OrderedDict()
@@ -20,7 +22,8 @@ _kept: OrderedDict[str, str] = OrderedDict()
 
 def picture(definition: Any, plan: Plan, lang: str, width: int) -> str:
     """A chart of a plan as SVG. The same rows give the same picture without drawing it again."""
-    spec = definition.whole(plan, lang, width)
+    # Fitting to a width lays every chart out twice; the page scales it anyway.
+    spec = definition.whole(plan, lang, width) | {"autosize": "pad", "width": width - MARGIN}
     key = hashlib.sha256(json.dumps(spec, sort_keys=True, default=str).encode()).hexdigest()
     if key not in _kept:
         import vl_convert

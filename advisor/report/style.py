@@ -24,7 +24,8 @@ header{border-bottom:3px solid var(--accent);padding-bottom:.6rem;margin-bottom:
 .answer{font-size:1.2rem;font-weight:600;line-height:1.4;padding:.7rem 1rem;border-radius:8px;background:var(--ground);
 border-left:6px solid currentColor}
 .advisor-fits{color:#1f6b25}.advisor-tight{color:#8a4f00}.advisor-does_not_fit{color:#a3201a}.advisor-unknown{color:var(--soft)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(15rem,1fr));gap:.75rem;margin:1rem 0}
+.facts{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:.75rem;margin:1rem 0}
+.facts>div:last-child{grid-column:1/-1}
 .facts>div{border:1px solid var(--line);border-radius:8px;padding:.6rem .9rem;break-inside:avoid}
 dt{color:var(--soft);font-size:.85rem}dd{margin:0}
 dd strong{display:block;font-size:1.2rem;line-height:1.35;overflow-wrap:anywhere}
@@ -51,6 +52,7 @@ break-inside:avoid}
 .chart text{font-family:FONTS}
 .pair{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:1rem}
 .pair .chart-box{margin:0}
+.pair>.grid{min-width:0}
 .scroll,.advisor-scroll{overflow-x:auto;max-width:100%}
 .grid{margin:1.4rem 0}
 .grid.short{break-inside:avoid}
@@ -69,13 +71,15 @@ table small{color:var(--soft);font-size:.92em}
 .fine{font-size:.82rem;line-height:1.4;color:var(--soft);min-width:14rem}
 .fine ul{margin:0;padding-left:1rem}
 code{font:.82rem/1.45 ui-monospace,Menlo,Consolas,"Noto Sans Mono",monospace;overflow-wrap:anywhere}
-.advisor-steps{font-size:.82rem}
+.advisor-steps{font-size:.82rem;table-layout:fixed}
+.advisor-steps th{width:15%}.advisor-steps th:nth-child(2){width:15%}.advisor-steps th:nth-child(3){width:32%}
+.advisor-steps th:nth-child(4){width:31%}.advisor-steps th:nth-child(5){width:7%}
 .advisor-steps td:nth-child(4),#sources td{overflow-wrap:anywhere}
 #sources td:last-child{white-space:nowrap}
 @media (max-width:40rem){
 main{padding:1rem .9rem 3rem}
 h1{font-size:1.5rem}
-.pair{grid-template-columns:minmax(0,1fr)}
+.pair,.facts{grid-template-columns:minmax(0,1fr)}
 .chart-box{padding:.75rem}
 .chart-box.first .chart{min-width:34rem}
 .advisor-steps,#sources table{min-width:44rem}
@@ -88,10 +92,11 @@ a{color:inherit;text-decoration:none}
 .part{margin-top:7mm;padding-top:4mm}
 h2,h3,.sub{break-after:avoid}
 .scroll,.advisor-scroll{overflow:visible}
-.facts{grid-template-columns:repeat(2,1fr);gap:3mm}
+.facts{gap:3mm}
+th,td{padding:.8mm 2mm .8mm 0}
 table,.advisor-steps{font-size:8pt}
 .fine,code{font-size:7.2pt}
-.fine{min-width:40mm}
+.fine{min-width:58mm}
 .advisor-number{min-width:0}
 .chart-box.first .chart{margin:0 auto}
 }

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.plan import Plan
 from advisor.report import appendix
-from advisor.report.cells import Column, columns
+from advisor.report.cells import Column, columns, plain, read
 from advisor.report.document import Document
-from advisor.report.markdown import plain
 from advisor.trail import Step
 from advisor.ui.panels.parts import Markup
 from advisor.ui.panels.why import name_of, shown
@@ -21,6 +20,10 @@ from advisor.units import Quantity
 #: A text that begins so would be taken for a formula by one program or another.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 WIDEST = 70
+#: Units by the words of a language.
+UNITS = {
+    "zh": {"s": "秒", "min": "分钟", "h": "小时", "day": "天", "month": "月", "year": "年", "USD": "美元", "CNY": "元"},
+}
 SEVERITIES = {"stop": N_("Stop"), "warning": N_("Warning"), "info": N_("Good to know")}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -44,10 +47,8 @@ def workbook(document: Document, plan: Plan) -> bytes:
 def _sheets(document: Document, plan: Plan, texts: Texts) -> list[tuple[str, list[Column]]]:
     """(title, columns) of every sheet."""
     t = texts.t
-    facts = [(one.name, one.value, one.below) for one in document.facts]
-    lines = [(document.title, document.subtitle, document.dated), (t("Verdict"), document.answer, ""), *facts]
-    lines.append((t("In one sentence"), document.sentence, ""))
-    sheets = [(t("Answer"), _text((t("quantity"), t("value"), t("range")), lines))]
+    units = UNITS.get(document.lang, {})
+    sheets = [(t("Answer"), _answer(document, texts, units))]
     advice = next(one for one in document.sections if one.key == "advice")
     remarks = [(t(SEVERITIES[one.severity]), one.text) for one in advice.remarks]
     sheets.append((advice.title, _text((t("how serious"), t("remark")), remarks)))
@@ -59,10 +60,28 @@ def _sheets(document: Document, plan: Plan, texts: Texts) -> list[tuple[str, lis
             made: list[Column] = []
             for place, (heading, numeric) in enumerate(grid.table.columns):
                 cells = [plain(cells[place]) for cells in grid.table.rows]
-                made += columns(plain(heading) or "–", cells, numeric, t("unit"), t("to"))
+                made += columns(plain(heading) or "–", cells, numeric, t("unit"), t("to"), units)
             sheets.append((t("Sources") if one.key == "sources" else grid.title, made))
     sheets.insert(-1, (t("Formulas"), _trail(plan, texts)))
     return sheets
+
+
+def _answer(document: Document, texts: Texts, units: Mapping[str, str]) -> list[Column]:
+    """The figures of the answer as numbers with their range, and its words."""
+    t = texts.t
+    rows: list[tuple[Any, ...]] = [
+        (document.title, document.subtitle, None, None, "", document.dated),
+        (t("Verdict"), document.answer, None, None, "", ""),
+    ]
+    for one in document.facts:
+        value, span = read(one.value), read(one.below.partition(" · ")[0])
+        if value is None or span is None or span.high is None:
+            rows.append((one.name, one.value, None, None, "", one.below))
+        else:
+            name = units.get(value.unit, value.unit)
+            rows.append((one.name, value.value, span.value, span.high, name, one.below.partition(" · ")[2]))
+    rows.append((t("In one sentence"), document.sentence, None, None, "", ""))
+    return _text((t("quantity"), t("value"), t("range"), t("to"), t("unit"), t("note")), rows)
 
 
 def _text(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Column]:
@@ -90,7 +109,7 @@ def _trail(plan: Plan, texts: Texts) -> list[Column]:
     rows = []
     for stage, one in appendix.every_step(plan):
         amount, name = _amount(one, texts)
-        inputs = ", ".join(f"{key} = {shown(value, texts.lang)}" for key, value in one.inputs.items())
+        inputs = ", ".join(f"{key} = {appendix.brief(value, texts.lang)}" for key, value in one.inputs.items())
         rows.append((t(appendix.STAGES[stage]), name_of(one.name), amount, name, one.formula, inputs, one.source))
     words = (t("stage"), t("step"), t("result"), t("unit"), t("formula"), t("numbers put in"), t("source"))
     return _text(words, rows)
