@@ -12,7 +12,7 @@ import numpy as np
 
 from advisor.catalog import constant
 from advisor.storage.checkpoints import choose_interval, daly_interval, goodput_of
-from advisor.storage.products import REFERENCE, SHARED, Offers, Shelf, evaluate
+from advisor.storage.products import SHARED, Offers, Shelf, evaluate
 from advisor.storage.records import DesignOption
 from advisor.storage.words import both, rate_text, size_text
 from advisor.units import Q, Quantity, maximum, unit
@@ -101,31 +101,15 @@ def role_classes(dataset: Quantity, local_total: Quantity) -> dict[str, dict[str
     }
 
 
-def provider_mask(market: Shelf, provider: str | None, storage_class: str) -> tuple[np.ndarray, bool]:
-    """The columns to choose from for a class: the provider's own, or the market's where it has none (then True)."""
-    of_class = market.storage_class == storage_class
-    name = (provider or REFERENCE[market.market]).split()[0].lower()
-    own = of_class & np.array([one == name for one in market.first_word])
-    if own.any() and not np.isnan(market.estimate.magnitude[own]).all():
-        return own, False
-    return of_class & (market.provider == REFERENCE[market.market]), True
-
-
-def cheapest(market: Shelf, offers: Offers, row: int, mask: np.ndarray) -> int | None:
-    """The cheapest product of the mask that is enough for a need, else the one that writes fastest; None without any."""
-    if not mask.any():
-        return None
-    price = np.where(mask, offers.price.magnitude[row], np.inf)
-    price = np.where(np.isnan(price), np.inf, price)
-    # An infrequent-access class is cheap to keep and dear to read: never a working tier. A known
-    # price comes before a guessed one, and what may be lost with a server comes last.
-    working = market.storage_class != "archive"
-    price = price + 1e9 * (market.reads_billed & working) + 1e6 * market.estimated + 1e7 * market.perishable
-    good = mask & offers.enough[row] & np.isfinite(price)
-    if good.any():
-        return int(np.argmin(np.where(good, price, np.inf)))
-    speed = np.where(mask & np.isfinite(price), offers.write.magnitude[row], -1.0)
-    return int(np.argmax(speed)) if (speed >= 0).any() else None
+def cheapest(market: Shelf, offers: Offers, mask: np.ndarray) -> list[int | None]:
+    """For each need the cheapest product of its mask that is enough, else the one that writes fastest; None without any."""
+    price = np.where(mask & ~np.isnan(offers.price.magnitude), offers.price.magnitude + market.reluctance, np.inf)
+    known = np.isfinite(price)
+    good = known & offers.enough
+    least = np.argmin(np.where(good, price, np.inf), axis=1)
+    fastest = np.argmax(np.where(known, offers.write.magnitude, -1.0), axis=1)
+    picks = np.where(good.any(axis=1), least, np.where(known.any(axis=1), fastest, -1)).tolist()
+    return [None if pick < 0 else pick for pick in picks]
 
 
 def judge(market: Shelf, situation: Situation) -> Judged:
@@ -142,7 +126,12 @@ def judge(market: Shelf, situation: Situation) -> Judged:
         for level in (situation.levels if table[designs[design]]["hot_checkpoints"] in SHARED else (1.0,))
     ]
     offers, rows = _offers(market, situation, table, tries)
-    bought = [_buy(market, situation, offers, rows[index], table[designs[design]]) for index, (design, _) in enumerate(tries)]
+    masks = {row: market.choice(situation.provider, name)[0] for classes in rows for name, row in classes.items()}
+    picks = cheapest(market, offers, np.array([masks[row] for row in range(len(masks))]))
+    bought = [
+        _buy(situation, offers, picks, classes, table[designs[design]]["hot_checkpoints"])
+        for (design, _), classes in zip(tries, rows, strict=True)
+    ]
     rate = unit("GB/s")
     times = _times(situation, Q(np.array([one.write for one in bought]), rate), Q(np.array([one.read for one in bought]), rate))
     per_month = unit(f"{market.currency} / month")
@@ -247,14 +236,11 @@ class _Bought:
     enough: bool
 
 
-def _buy(market: Shelf, situation: Situation, offers: Offers, rows: dict[str, int], classes: dict[str, str]) -> _Bought:
-    """The cheapest product that does for each class of an arrangement."""
+def _buy(situation: Situation, offers: Offers, best: list[int | None], rows: dict[str, int], hot: str) -> _Bought:
+    """The product picked for each class of an arrangement (best: by row), whose live checkpoints lie on class `hot`."""
     picks, price = {}, 0.0
-    hot = classes["hot_checkpoints"]
     for storage_class, row in rows.items():
-        mask = provider_mask(market, situation.provider, storage_class)[0]
-        pick = cheapest(market, offers, row, mask)
-        picks[storage_class] = pick
+        pick = picks[storage_class] = best[row]
         price += 0.0 if pick is None else float(offers.price.magnitude[row, pick])
     if hot == "local-nvme":
         read, write = (limit.m_as(unit("GB/s")) for limit in situation.limits[hot])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +21,23 @@ REFERENCE = {"international": "AWS", "china": "Alibaba Cloud"}
 CURRENCY = {"international": "USD", "china": "CNY"}
 
 
-@dataclass(frozen=True)
+class Plain(NamedTuple):
+    """Columns of a shelf as lists, for going through the products one by one."""
+
+    provider: list[str]
+    product: list[str]
+    storage_class: list[str]
+    source: list[str]
+    price: list[float]
+    minimum: list[float]
+    estimated: list[bool]
+    reads_billed: list[bool]
+    perishable: list[bool]
+
+
+@dataclass(frozen=True, eq=False)
 class Shelf:
-    """All products of one market, one array element each.
+    """All products of one market, one array element each. A shelf is made once and equals only itself.
 
     price: per GB and month, NaN where unknown; estimate: the same with unknown prices taken from the product of this class
     elsewhere with the nearest bandwidth per capacity. per_capacity: bandwidth per capacity, 0 where it does not grow with it.
@@ -54,6 +69,29 @@ class Shelf:
     def currency(self) -> str:
         """USD or CNY: one market, one currency."""
         return CURRENCY[self.market]
+
+    @functools.cached_property
+    def plain(self) -> Plain:
+        """The columns as lists."""
+        columns = (getattr(self, name) for name in Plain._fields)
+        return Plain(*(getattr(column, "magnitude", column).tolist() for column in columns))
+
+    @functools.cached_property
+    def reluctance(self) -> np.ndarray:
+        """What is added to a price to compare by: an infrequent-access class is cheap to keep and dear to read, never a working
+        tier; a known price comes before a guessed one; what may be lost with a server comes last."""
+        dear_to_read = self.reads_billed & (self.storage_class != "archive")
+        return 1e9 * dear_to_read + 1e6 * self.estimated + 1e7 * self.perishable
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019 (shelves are kept for good)
+    def choice(self, provider: str | None, storage_class: str) -> tuple[np.ndarray, bool]:
+        """The columns to choose from for a class: the provider's own, or the market's where it has none (then True)."""
+        of_class = self.storage_class == storage_class
+        name = (provider or REFERENCE[self.market]).split()[0].lower()
+        own = of_class & np.array([one == name for one in self.first_word])
+        if own.any() and not np.isnan(self.estimate.magnitude[own]).all():
+            return own, False
+        return of_class & (self.provider == REFERENCE[self.market]), True
 
 
 @functools.lru_cache(maxsize=256)
@@ -221,8 +259,8 @@ def evaluate(
     for_bandwidth = bandwidth / rate * grows
     capacity = maximum(for_bytes.to(unit("GB")), for_bandwidth.to(unit("GB")), market.minimum)
     fixed_nas = constant("storage.nas_bandwidth").m_as(unit("GB/s"))
-    limit_read = np.array([limits[name][0].m_as(unit("GB/s")) for name in classes])
-    limit_write = np.array([limits[name][1].m_as(unit("GB/s")) for name in classes])
+    most = {name: [limit.m_as(unit("GB/s")) for limit in both] for name, both in limits.items()}
+    limit_read, limit_write = np.array([most[name] for name in market.plain.storage_class]).T
     fixed = np.where((classes == "nas") & ~market.elastic, fixed_nas, np.inf)
     offered = np.where(grows, (capacity * rate).m_as(unit("GB/s")), fixed) * delivered.m_as(unit(""))
     offered_read = Q(np.minimum(offered, limit_read), unit("GB/s"))

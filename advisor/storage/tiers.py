@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from advisor.catalog import constant
 from advisor.storage.dataset import open_rates
-from advisor.storage.designs import ROLES, Judged, Situation, provider_mask
-from advisor.storage.products import REFERENCE, Shelf
+from advisor.storage.designs import ROLES, Judged, Situation
+from advisor.storage.products import REFERENCE, Plain, Shelf
 from advisor.storage.records import ProductOption, Tier
 from advisor.storage.words import both, rate_text, size_text
 from advisor.units import Q, Quantity, unit
@@ -106,7 +104,7 @@ def _tier(role: str, market: Shelf, situation: Situation, judged: Judged, opens_
     mates = [one for one in ROLES if judged.classes[one] == storage_class]
     total = sum(situation.needs[one].size.m_as(unit("GB")) for one in mates)
     share = need.size.m_as(unit("GB")) / total if total > 0 else 1.0 / len(mates)
-    borrowed = provider_mask(market, situation.provider, storage_class)[1]
+    borrowed = market.choice(situation.provider, storage_class)[1]
     deciding = DECIDING[int(offers.deciding[row, pick])]
     hot = situation.needs["hot_checkpoints"].write * judged.level
     bandwidth = max(hot if "hot_checkpoints" in mates else need.write, *(situation.needs[one].read for one in mates), need.read)
@@ -158,18 +156,20 @@ def _options(role: str, market: Shelf, situation: Situation, judged: Judged) -> 
     row_class = storage_class if storage_class != "local-nvme" else "object"
     row = judged.rows.get(row_class, 0)
     offers = judged.offers
-    price = offers.price.magnitude[row]
+    price = offers.price.magnitude[row].tolist()
+    plain = market.plain
     name = (situation.provider or REFERENCE[market.market]).split()[0].lower()
     wanted, cheapest_of = [], {}
-    for index in range(len(market.provider)):
+    for index, provider in enumerate(plain.provider):
         if market.first_word[index] == name:
             wanted.append(index)
-        elif market.storage_class[index] == storage_class and not np.isnan(price[index]) and not market.reads_billed[index]:
-            best = cheapest_of.get(market.provider[index])
+        elif plain.storage_class[index] == storage_class and price[index] == price[index] and not plain.reads_billed[index]:
+            best = cheapest_of.get(provider)
             if best is None or price[index] < price[best]:
-                cheapest_of[market.provider[index]] = index
+                cheapest_of[provider] = index
     chosen = judged.picks.get(storage_class)
-    columns = [column.magnitude[row].tolist() for column in (offers.capacity, offers.read, offers.write, offers.price)]
+    columns = [column.magnitude[row].tolist() for column in (offers.capacity, offers.read, offers.write)]
+    enough = offers.enough[row].tolist()
     need = situation.needs[role]
     compare = _Compare(
         role=role,
@@ -181,14 +181,15 @@ def _options(role: str, market: Shelf, situation: Situation, judged: Judged) -> 
     gigabyte, rate, per_month = unit("GB"), unit("GB/s"), unit(f"{market.currency} / month")
     result = []
     for index in (*wanted, *cheapest_of.values()):
-        capacity, read, write, cost = (column[index] for column in columns)
-        code, reason, qualifies = _verdict(index, market, compare, bool(offers.enough[row, index]), write)
-        unknown = bool(market.estimated[index]) or cost != cost
+        capacity, read, write = (column[index] for column in columns)
+        cost = price[index]
+        code, reason, qualifies = _verdict(index, plain, compare, enough[index], write)
+        unknown = plain.estimated[index] or cost != cost
         result.append(
             ProductOption(
-                provider=str(market.provider[index]),
-                product=str(market.product[index]),
-                storage_class=str(market.storage_class[index]),
+                provider=plain.provider[index],
+                product=plain.product[index],
+                storage_class=plain.storage_class[index],
                 market=market.market,
                 capacity=Q(capacity, gigabyte),
                 read=Q(read, rate),
@@ -197,7 +198,7 @@ def _options(role: str, market: Shelf, situation: Situation, judged: Judged) -> 
                 qualifies=qualifies,
                 reason_code=code,
                 reason=reason,
-                source=str(market.source[index]),
+                source=plain.source[index],
             )
         )
     return tuple(result)
@@ -225,15 +226,17 @@ PERISHABLE = both(
     "Scratch loses data when one of its servers fails, and hard disks are slow at many small writes: not for the hot copy.",
     "临时型（scratch）在服务器故障时丢数据，机械盘小写入慢：都不适合存放热检查点。",
 )
+CHOSEN = both("Chosen.", "已选用。")
+DEARER = both("Does; not the cheapest.", "可用，但不是最便宜的。")
 NO_PRICE = both("Does, but has no public price: ask for a quote.", "可用，但无公开报价，请询价。")
 
 
-def _verdict(index: int, market: Shelf, compare: _Compare, enough: bool, write: float) -> tuple[str, dict[str, str], bool]:
+def _verdict(index: int, products: Plain, compare: _Compare, enough: bool, write: float) -> tuple[str, dict[str, str], bool]:
     """(reason code, reason, whether it does) of one product for one role."""
-    storage_class = market.storage_class[index]
+    storage_class = products.storage_class[index]
     same_class = storage_class == compare.chosen_class
     if index == compare.chosen and same_class:
-        return "chosen", both("Chosen.", "已选用。"), True
+        return "chosen", CHOSEN, True
     known = CLASS_REASONS.get((compare.role, storage_class))
     if known is not None and not (storage_class == "block" and compare.nodes == 1):
         return known[0], known[1], False
@@ -246,17 +249,17 @@ def _verdict(index: int, market: Shelf, compare: _Compare, enough: bool, write: 
     if not enough:
         offered = rate_text(Q(write, unit("GB/s")))
         return "too_slow", both(f"Gives {offered}, which is too slow.", f"只有 {offered}，速度不够。"), False
-    if market.perishable[index] and compare.role == "hot_checkpoints":
+    if products.perishable[index] and compare.role == "hot_checkpoints":
         return "perishable", PERISHABLE, False
-    if market.reads_billed[index] and storage_class == "object":
+    if products.reads_billed[index] and storage_class == "object":
         return "billed_reads", BILLED_READS, compare.role == "archived_checkpoints"
-    if market.estimated[index] or np.isnan(market.price.magnitude[index]):
+    if products.estimated[index] or products.price[index] != products.price[index]:  # NaN: nobody publishes one
         return "price_unknown", NO_PRICE, True
     if not same_class:
         en = f"Does, as another arrangement would use it; {compare.chosen_class} was chosen here."
         return "other_class", both(en, f"可用，但当前方案选择了 {compare.chosen_class}。"), storage_class != "block"
-    smallest = market.minimum.magnitude[index]
+    smallest = products.minimum[index]
     if smallest > 1.01 * compare.room:
-        size = size_text(Q(float(smallest), unit("GB")))
+        size = size_text(Q(smallest, unit("GB")))
         return "minimum_capacity", both(f"Does; its smallest size is {size}.", f"可用，但最小容量为 {size}。"), True
-    return "dearer", both("Does; not the cheapest.", "可用，但不是最便宜的。"), True
+    return "dearer", DEARER, True
