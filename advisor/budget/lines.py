@@ -189,7 +189,8 @@ def machine_lines(
             machines=machines,
             minimum_time=minimum_time,
             used=used,
-        ).to("h")
+        )
+        term = maximum(term.to("h"), used)  # whole() forgives a rounding error above a whole number, which is not money back
     else:
         return used
     ledger.line(

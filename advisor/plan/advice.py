@@ -85,7 +85,7 @@ def _memory(plan: Plan) -> list[Advice]:
                     "tight",
                     "warning",
                     "memory",
-                    f"Expected {need}, more than the {room} of {gpu}; runs like this needed as little as {low}: do not count on it.",
+                    f"Expected {need}, more than the {room} of {gpu}; runs like this took {low} at least: do not count on it.",
                     f"预计 {need}，超过 {gpu} 的 {room}；同类实测最低为 {low}：不要指望放得下。",
                 )
             ]

@@ -131,13 +131,13 @@ def _prices(resolved: Resolved) -> Quantity:
 def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
     """The search's choice; where nothing fits on what was asked for, that very layout, so that the plan can say why."""
     inputs = search_inputs(resolved, training)
-    asked = _asked(resolved, inputs)
+    asked = _asked(resolved, inputs) if _batch_divides(resolved, inputs) else None
     _legal(resolved, asked)
     choice = choose(inputs, may_offload=False)
     gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
     kept = _as_given(resolved, choice.layout)
     if not kept and asked is None:
-        asked = _asked(resolved, replace(inputs, counts=(_least_count(resolved),)))
+        asked = _asked(resolved, inputs if inputs.counts else replace(inputs, counts=(_least_count(resolved),)))
         _legal(resolved, asked)
     if asked is not None and (not kept or choice.verdict == "does_not_fit"):
         return assess(inputs, gpu, asked, choice.reasons)
@@ -151,6 +151,16 @@ def _legal(resolved: Resolved, layout: Layout | None) -> None:
     reason = illegal(resolved.architecture, layout) if layout is not None else None
     if reason is not None:
         raise ScenarioError(f"parallelism cannot be used: {reason}")
+
+
+def _batch_divides(resolved: Resolved, inputs: SearchInputs) -> bool:
+    """Whether the layout as asked for holds the batch; where it does not, a search of parallel sizes left open may."""
+    parallelism = resolved["parallelism"] if isinstance(resolved["parallelism"], dict) else {}
+    batch = resolved.values.get("global_batch_size")
+    if not batch or not inputs.counts or all(name in parallelism for name in SIZES[1:4]):
+        return True
+    model = int(np.prod([parallelism.get(name, 1) for name in SIZES[1:4]]))
+    return batch % ((resolved.given("micro_batch_size") or 1) * max(inputs.counts[0] // model, 1)) == 0
 
 
 def _least_count(resolved: Resolved) -> int:

@@ -94,7 +94,7 @@ KEYS: MappingProxyType[str, Reader] = MappingProxyType(
         "deadline": quantity("s", "1 minute", "20 year"),
         "budget_limit": quantity("USD", "0 USD", "1e12 USD", "CNY"),
         "data": group(
-            raw_size=quantity("B", "0 B", "1e6 PB"),
+            raw_size=quantity("B", "1 B", "1e6 PB"),
             files=integer(1, 10**12),
             mean_file_size=quantity("B", "1 B", "1 PB"),
             bytes_per_token=quantity("B / token", "0.1 B/token", "1e9 B/token"),
