@@ -182,6 +182,11 @@ class QuickQuantity(PintQuantity):
             return self._of(self._magnitude / other, self._units)
         return super().__truediv__(other)
 
+    def __rtruediv__(self, other: Any) -> Any:
+        if isinstance(other, NUMBERS):
+            return self._of(other / self._magnitude, _ratio(_container(""), self._units))
+        return super().__rtruediv__(other)
+
     def compare(self, other: Any, op: Callable) -> Any:
         """Order two quantities of one dimension."""
         if type(other) is type(self):

@@ -19,7 +19,7 @@ from advisor.budget.money import exchange_rate
 from advisor.budget.offers import Offer, is_stale
 from advisor.budget.prices import Need
 from advisor.budget.records import Alternative, BudgetInputs
-from advisor.budget.spot import SpotInputs, expected_times
+from advisor.budget.spot import SpotEstimate, SpotInputs, estimate_spot, expected_times
 from advisor.units import Q, Quantity, unit
 
 #: At most so many qualifying offers of planned cards, of other cards, and refused offers are listed.
@@ -42,6 +42,26 @@ def known_rate(provider: str, gpu: str) -> float:
 def interruption_rate(offer: Offer, given: Quantity | None = None) -> Quantity:
     """Interruptions per hour of one spot machine: the user's, the provider's public band, or the planning value."""
     return Q(known_rate(offer.provider, offer.gpu), unit("1 / h")) if given is None else given
+
+
+def spot_inputs(inputs: BudgetInputs, rate: Quantity) -> SpotInputs:
+    """The run on spot machines that are taken away at `rate`, with what the user gave or the planning values."""
+    recovery = inputs.recovery
+    return SpotInputs(
+        work=inputs.job.training_time.to("h"),
+        interval=recovery.interval,
+        write_time=recovery.write_time,
+        restart_time=given_or(recovery.restart_time, "restart_time"),
+        waiting_time=given_or(recovery.waiting_time, "capacity_wait"),
+        rate=rate,
+    )
+
+
+def spot_analysis(inputs: BudgetInputs, offer: Offer) -> SpotEstimate:
+    """The job as if bought on spot machines of this kind: the rate of the whole job is that of all its machines."""
+    machines = prices.machines_for(offer, inputs.job)
+    rate = interruption_rate(offer, inputs.recovery.interruption_rate) * machines
+    return estimate_spot(spot_inputs(inputs, rate), samples=inputs.samples, seed=inputs.seed)
 
 
 def planned_jobs(inputs: BudgetInputs) -> dict[str, Need]:
@@ -78,7 +98,7 @@ def compare_offers(
     rate = inputs.exchange_rate
     currency = inputs.purchase.currency
     able, refused = [], []
-    for offer in offers if chosen in offers else (chosen, *offers):
+    for offer in offers if any(one is chosen for one in offers) else (chosen, *offers):
         job = jobs.get(offer.gpu)
         if job is None:
             continue
@@ -216,7 +236,7 @@ def _varied(table: Costs) -> list[int]:
     keys = []
     for index in np.argsort(table.cost, kind="stable").tolist():
         offer, _, why = table.found[index]
-        kind = (offer.gpu, why["en"].split(" ", 2)[0], why["en"][-12:])
+        kind = (offer.gpu, why["en"].partition(" ")[0], why["en"][-12:])
         seen[kind] = seen.get(kind, 0) + 1
         keys.append((seen[kind], len(keys), index))
     return [index for _, _, index in sorted(keys)]

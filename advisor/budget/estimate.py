@@ -7,7 +7,7 @@ import numpy as np
 from advisor import catalog
 from advisor.budget import prices, purchase
 from advisor.budget.advice import advise
-from advisor.budget.alternatives import compare_offers
+from advisor.budget.alternatives import compare_offers, spot_analysis
 from advisor.budget.calendar import cumulative, sentence
 from advisor.budget.lines import Ledger, given_or, machine_lines, other_lines, storage_lines, value
 from advisor.budget.mode_table import mode_table
@@ -38,7 +38,7 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
         offer, price = purchase.own_offer(inputs, offer, owned)
     used = prices.price_used(offer, job, day, price)
     shares = _shares(inputs)
-    spot = purchase.spot_analysis(inputs, offer)
+    spot = spot_analysis(inputs, offer)
 
     trail = Trail()
     ledger = Ledger(inputs=inputs, currency=currency, provider=offer.provider, trail=trail, drafts=[], drivers={})
@@ -80,7 +80,7 @@ def price_plan(inputs: BudgetInputs) -> BudgetEstimate:
     )
     low, high = min(low, total), max(high, total)
     found = compare_offers(inputs, offers, offer, day, shares)
-    ways = mode_table(inputs, offers, rented, owned, shares)
+    ways = mode_table(inputs, offers, rented, owned, shares, spot if offer is rented else None)
     one_year = next((way.break_even for way in ways if way.mode == "reserved_1y"), None)
     return BudgetEstimate(
         total=total,

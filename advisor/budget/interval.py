@@ -7,6 +7,7 @@ Drivers are independent; a line is proportional to each of its drivers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,18 +32,24 @@ class Driver:
             return cls(code, 1.0, 1.0)
         return cls(code, min(low / expected, 1.0), max(high / expected, 1.0))
 
-    def ratios(self, normal: np.ndarray) -> np.ndarray:
-        """Ratios to the expected value for standard normal draws."""
-        up = self.high ** (np.maximum(normal, 0) / Z90)
+    def ratios(self, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+        """Ratios to the expected value for the two halves of standard normal draws, both at least 0 and in units of Z90."""
         if self.low > 0:
-            return up * self.low ** (np.maximum(-normal, 0) / Z90)
-        return up * np.maximum(1 - np.maximum(-normal, 0) / Z90, 0)
+            return np.exp(np.log(self.high) * above + np.log(self.low) * below)  # high ** above * low ** below
+        return np.exp(np.log(self.high) * above) * np.maximum(1 - below, 0)
+
+
+@functools.lru_cache(maxsize=16)
+def _halves(rows: int, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normal draws in units of Z90, above and below zero apart. Every plan draws the same."""
+    normal = np.random.default_rng(seed).standard_normal((rows, samples)) / Z90
+    return np.maximum(normal, 0), np.maximum(-normal, 0)
 
 
 def draw(drivers: Sequence[Driver], samples: int, seed: int) -> dict[str, np.ndarray]:
     """`samples` ratios of each driver, by code; the same seed gives the same draws."""
-    normal = np.random.default_rng(seed).standard_normal((len(drivers), samples))
-    return {driver.code: driver.ratios(normal[row]) for row, driver in enumerate(drivers)}
+    above, below = _halves(len(drivers), samples, seed)
+    return {driver.code: driver.ratios(above[row], below[row]) for row, driver in enumerate(drivers)}
 
 
 def line_samples(amounts: np.ndarray, moved_by: Sequence[Sequence[str]], drawn: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.budget import prices, texts
-from advisor.budget.alternatives import interruption_rate
-from advisor.budget.lines import TERMS, given_or
+from advisor.budget.alternatives import spot_analysis
+from advisor.budget.lines import TERMS
 from advisor.budget.modes import reserved_break_even
 from advisor.budget.money import convert
 from advisor.budget.offers import Offer, derived_offer
 from advisor.budget.records import MODES, BudgetInputs, ModeEstimate
-from advisor.budget.spot import SpotInputs, estimate_spot
+from advisor.budget.spot import SpotEstimate
 from advisor.units import Q, Quantity, maximum, unit
 
 
@@ -29,9 +29,16 @@ def same_machine(offers: tuple[Offer, ...], chosen: Offer, mode: str) -> Offer |
 
 
 def mode_table(
-    inputs: BudgetInputs, offers: tuple[Offer, ...], chosen: Offer, owned: Any, shares: dict[str, float]
+    inputs: BudgetInputs,
+    offers: tuple[Offer, ...],
+    chosen: Offer,
+    owned: Any,
+    shares: dict[str, float],
+    spot: SpotEstimate | None = None,
 ) -> tuple[ModeEstimate, ...]:
     """Cost of the final run alone in each mode (failures or interruptions with it), and what makes it pay.
+
+    spot: the run on spot machines like the chosen one, where that is known already.
 
     Reserved: the whole term is paid; break_even is the share of it that must be used. Own: the share of time it must work.
     """
@@ -59,7 +66,9 @@ def mode_table(
         price = convert(offer.price, currency, inputs.exchange_rate)
         per_gpu = price / Q(offer.gpus, unit("GPU"))
         count = float(prices.instances_for(offer, job))
-        rows.append(_bought(inputs, offer, mode, price, per_gpu, count, hours, shares, base))
+        if mode == "spot" and spot is None:
+            spot = spot_analysis(inputs, offer)
+        rows.append(_bought(inputs, offer, mode, price, per_gpu, count, hours, shares, base, spot))
     return tuple(rows)
 
 
@@ -73,25 +82,13 @@ def _bought(
     hours: Quantity,
     shares: dict[str, float],
     base: Offer | None,
+    spot: SpotEstimate | None,
 ) -> ModeEstimate:
     currency = inputs.purchase.currency
     busy = hours * (1 + shares["lost"])
     on_demand = convert(base.price, currency, inputs.exchange_rate) if base is not None else None
     share = None if on_demand is None or mode == "on_demand" else reserved_break_even(price, on_demand)
     if mode == "spot":
-        wait = given_or(inputs.recovery.waiting_time, "capacity_wait")
-        spot = estimate_spot(
-            SpotInputs(
-                work=hours,
-                interval=inputs.recovery.interval,
-                write_time=inputs.recovery.write_time,
-                restart_time=given_or(inputs.recovery.restart_time, "restart_time"),
-                waiting_time=wait,
-                rate=interruption_rate(offer, inputs.recovery.interruption_rate) * prices.machines_for(offer, inputs.job),
-            ),
-            inputs.samples,
-            inputs.seed,
-        )
         failed = busy - hours
         cost, worst, finish = (
             (spot.billed + failed) * price * count,

@@ -6,15 +6,13 @@ import dataclasses
 from typing import Any
 
 from advisor.budget import ownership
-from advisor.budget.alternatives import interruption_rate
 from advisor.budget.guess import guessed_offer
-from advisor.budget.lines import TERMS, given_or, value
+from advisor.budget.lines import TERMS, value
 from advisor.budget.mode_table import same_machine
 from advisor.budget.money import BudgetError, convert
 from advisor.budget.offers import Offer, derived_offer
-from advisor.budget.prices import NoneQualifies, NoPrice, choose_offer, machines_for
+from advisor.budget.prices import NoneQualifies, NoPrice, choose_offer
 from advisor.budget.records import BudgetInputs
-from advisor.budget.spot import SpotEstimate, SpotInputs, estimate_spot
 from advisor.units import Q, Quantity, unit
 
 
@@ -83,25 +81,6 @@ def own_offer(inputs: BudgetInputs, base: Offer, owned: Any) -> tuple[Offer, Qua
 
 def level_of(confidence: str) -> str:
     return confidence if confidence in ("high", "medium") else "low"
-
-
-def spot_inputs(inputs: BudgetInputs, rate: Quantity) -> SpotInputs:
-    recovery = inputs.recovery
-    return SpotInputs(
-        work=inputs.job.training_time.to("h"),
-        interval=recovery.interval,
-        write_time=recovery.write_time,
-        restart_time=given_or(recovery.restart_time, "restart_time"),
-        waiting_time=given_or(recovery.waiting_time, "capacity_wait"),
-        rate=rate,
-    )
-
-
-def spot_analysis(inputs: BudgetInputs, offer: Offer) -> SpotEstimate:
-    """The job as if bought on spot machines of this kind: the rate of the whole job is that of all its machines."""
-    machines = machines_for(offer, inputs.job)
-    rate = interruption_rate(offer, inputs.recovery.interruption_rate) * machines
-    return estimate_spot(spot_inputs(inputs, rate), samples=inputs.samples, seed=inputs.seed)
 
 
 def buy_or_rent(inputs: BudgetInputs, offers: tuple[Offer, ...], offer: Offer) -> Any:

@@ -6,12 +6,13 @@ import numpy as np
 
 from advisor import catalog
 from advisor.budget import texts
+from advisor.budget.alternatives import spot_inputs
 from advisor.budget.guess import guess_price
 from advisor.budget.interval import Driver, contributions, draw, line_samples
 from advisor.budget.lines import Ledger, constant_driver, value
 from advisor.budget.offers import Offer
 from advisor.budget.prices import machines_for
-from advisor.budget.purchase import level_of, spot_inputs
+from advisor.budget.purchase import level_of
 from advisor.budget.records import BudgetInputs, Contributor, Line, PriceUsed
 from advisor.budget.spot import SpotEstimate, expected_times
 from advisor.units import Q, unit
@@ -67,8 +68,8 @@ def with_interval(ledger: Ledger, inputs: BudgetInputs) -> tuple:
     moved = [draft.drivers for draft in drafts]
     drivers = list(ledger.drivers.values())
     sampled = line_samples(amounts, moved, draw(drivers, inputs.samples, inputs.seed))
-    edges = np.quantile(sampled, (0.1, 0.9), axis=1)
-    totals = np.quantile(sampled.sum(axis=0), (0.1, 0.9))
+    edges = np.quantile(np.vstack([sampled, sampled.sum(axis=0)]), (0.1, 0.9), axis=1)
+    totals = edges[:, -1]
     lines = tuple(
         Line(
             code=draft.code,
