@@ -8,7 +8,7 @@ from html import escape
 from advisor.charts.theme import FONT
 from advisor.plan import Plan
 from advisor.report.document import Document, Figure, Grid, Section
-from advisor.report.pictures import NARROW, WIDE, picture
+from advisor.report.pictures import WIDE, picture, width_of
 from advisor.report.style import CSS
 from advisor.ui.text import TAGS, translate
 
@@ -52,7 +52,8 @@ def section(one: Section, plan: Plan, lang: str) -> str:
         parts.append(f'<p class="sub">{escape(one.lead)}</p>')
     if one.remarks:
         parts.append(_remarks(one, lang))
-    pictures = [_figure(figure, plan, lang, place == 0) for place, figure in enumerate(one.figures)]
+    count = len(one.figures)
+    pictures = [_figure(figure, plan, lang, width_of(place, count)) for place, figure in enumerate(one.figures)]
     if pictures:
         rest = f'<div class="pair">{"".join(pictures[1:])}</div>' if len(pictures) > 1 else ""
         parts.append(pictures[0] + rest)
@@ -72,11 +73,12 @@ def _remarks(one: Section, lang: str) -> str:
     return f'<ul class="remarks">{items}</ul>'
 
 
-def _figure(one: Figure, plan: Plan, lang: str, first: bool) -> str:
-    drawing = picture(one.definition, plan, lang, WIDE if first else NARROW)
+def _figure(one: Figure, plan: Plan, lang: str, width: int) -> str:
+    drawing = picture(one.definition, plan, lang, width)
+    reach = ' tabindex="0"' if width == WIDE else ""  # wider than a phone: scrolled by keyboard too
     return (
-        f'<figure class="chart-box{" first" if first else ""}"><h3>{escape(one.title)}</h3>'
-        f'<p class="sub">{escape(one.subtitle)}</p><div class="scroll">{drawing}</div>'
+        f'<figure class="chart-box{" wide" if width == WIDE else ""}"><h3>{escape(one.title)}</h3>'
+        f'<p class="sub">{escape(one.subtitle)}</p><div class="scroll"{reach}>{drawing}</div>'
         f"<figcaption>{escape(one.sentence)}</figcaption></figure>"
     )
 
@@ -104,5 +106,4 @@ def _grid(one: Grid, key: str) -> str:
 
 def unfolded(html: str) -> str:
     """A table of the screen for paper: what unfolds there lies open here."""
-    html = re.sub(r"<details[^>]*><summary>.*?</summary>(.*?)</details>", r'<div class="fine">\1</div>', html, flags=re.DOTALL)
-    return html.replace(' role="region" tabindex="0"', ' role="region"')
+    return re.sub(r"<details[^>]*><summary>.*?</summary>(.*?)</details>", r'<div class="fine">\1</div>', html, flags=re.DOTALL)

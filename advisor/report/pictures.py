@@ -35,6 +35,11 @@ def picture(definition: Any, plan: Plan, lang: str, width: int) -> str:
     return _kept[key]
 
 
+def width_of(place: int, count: int) -> int:
+    """The width of a stage's chart: the first has the page's, and so has one that would stand alone in its row."""
+    return WIDE if place == 0 or (place == count - 1 and count % 2 == 0) else NARROW
+
+
 def embedded(svg: str, prefix: str) -> str:
     """A drawing as a page's own element: fluid, its identifiers prefixed, silent for a screen reader."""
     head, body = re.match(r"<svg[^>]*>", svg), svg
@@ -56,7 +61,8 @@ def drawn(plan: Plan, lang: str) -> Iterator[tuple[int, int]]:
     """Draw every chart of a report ahead of it: yields (done, of how many) after each, for whoever shows progress."""
     from advisor.report.compose import STAGES, shown_charts
 
-    jobs = [(one, place) for stage in STAGES for place, one in enumerate(shown_charts(plan, stage, lang))]
-    for done, (one, place) in enumerate(jobs, start=1):
-        picture(one, plan, lang, WIDE if place == 0 else NARROW)
+    stages = [shown_charts(plan, stage, lang) for stage in STAGES]
+    jobs = [(one, width_of(place, len(found))) for found in stages for place, one in enumerate(found)]
+    for done, (one, width) in enumerate(jobs, start=1):
+        picture(one, plan, lang, width)
         yield done, len(jobs)

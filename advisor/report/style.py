@@ -53,6 +53,7 @@ break-inside:avoid}
 .pair{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:1rem}
 .pair .chart-box{margin:0}
 .pair>.grid{min-width:0}
+.pair>.wide{grid-column:1/-1}
 .scroll,.advisor-scroll{overflow-x:auto;max-width:100%}
 .grid{margin:1.4rem 0}
 .grid.short{break-inside:avoid}
@@ -81,7 +82,7 @@ main{padding:1rem .9rem 3rem}
 h1{font-size:1.5rem}
 .pair,.facts{grid-template-columns:minmax(0,1fr)}
 .chart-box{padding:.75rem}
-.chart-box.first .chart{min-width:34rem}
+.chart-box.wide .chart{min-width:34rem}
 .advisor-steps,#sources table{min-width:44rem}
 }
 @page{size:A4;margin:16mm 14mm 18mm;@bottom-center{content:counter(page) " / " counter(pages);font:9pt FONTS;color:#52606d}}
@@ -94,11 +95,11 @@ h2,h3,.sub{break-after:avoid}
 .scroll,.advisor-scroll{overflow:visible}
 .facts{gap:3mm}
 th,td{padding:.8mm 2mm .8mm 0}
-table,.advisor-steps{font-size:8pt}
+table,caption,.advisor-steps{font-size:8pt}
 .fine,code{font-size:7.2pt}
 .fine{min-width:58mm}
 .advisor-number{min-width:0}
-.chart-box.first .chart{margin:0 auto}
+.chart-box.wide .chart{margin:0 auto}
 }
 """
 )

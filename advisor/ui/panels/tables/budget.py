@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from advisor.budget.money import rounded
 from advisor.plan import Plan
 from advisor.ui.format import date, duration, money, money_range, number, percent
 from advisor.ui.panels.parts import Markup, escape, small, table
 from advisor.ui.panels.tables.card import TableCard
 from advisor.ui.text import N_, Texts
-from advisor.units import Q, unit
+from advisor.units import Q, Quantity, unit
 
 MOST_OFFERS = 12
 MODES = {
@@ -23,17 +24,21 @@ def bill(plan: Plan, texts: Texts) -> str:
     """Each line with its range."""
     t, lang, budget = texts.t, texts.lang, plan.budget
     rows = [
-        (texts.pick(one.text), money(one.amount, lang), money_range(one.low, one.high, lang))
-        for one in budget.lines
-        if one.high.magnitude > 0
+        (texts.pick(one.text), *_spread(one.amount, one.low, one.high, lang)) for one in budget.lines if one.high.magnitude > 0
     ]
     total = escape(t("all in"))
-    rows.append((Markup(f"<b>{total}</b>"), money(budget.total, lang), money_range(budget.low, budget.high, lang)))
+    rows.append((Markup(f"<b>{total}</b>"), *_spread(budget.total, budget.low, budget.high, lang)))
     used = budget.price
     price = t("%(price)s a GPU-hour", price=money(_hourly(used.per_gpu), lang))
     dated = t("prices of %(date)s", date=date(used.as_of, lang))
     caption = " · ".join((used.provider, used.instance, t(MODES[used.mode]), price, dated))
     return table([(t("line"), False), (t("expected"), True), (t("range"), True)], rows, caption)
+
+
+def _spread(amount: Quantity, low: Quantity, high: Quantity, lang: str) -> tuple[str, str]:
+    """An amount and its range, no finer than the range supports."""
+    expected, first, last = (rounded(one, low, high) for one in (amount, low, high))
+    return money(expected, lang), money_range(first, last, lang)
 
 
 def _hourly(per_gpu: object) -> object:
@@ -104,7 +109,11 @@ def _caveats(one: object, texts: Texts) -> str:
 def uncertain(plan: Plan, texts: Texts) -> str:
     """What the range comes from."""
     t, lang = texts.t, texts.lang
-    rows = [(texts.pick(one.text), money(one.low, lang), money(one.high, lang)) for one in plan.budget.contributors]
+    low, high = plan.budget.low, plan.budget.high
+    rows = [
+        (texts.pick(one.text), *(money(rounded(value, low, high), lang) for value in (one.low, one.high)))
+        for one in plan.budget.contributors
+    ]
     columns = [(t("uncertain"), False), (t("at its low end"), True), (t("at its high end"), True)]
     words = escape(texts.pick(plan.budget.sentence))
     return f'<p class="advisor-sub">{words}</p>' + table(columns, rows)
@@ -112,7 +121,7 @@ def uncertain(plan: Plan, texts: Texts) -> str:
 
 CARDS = (
     TableCard(N_("The bill"), N_("Every line can be left out; the range holds 8 of 10 outcomes."), bill),
-    TableCard(N_("Other ways to pay"), N_("The same machine."), modes),
+    TableCard(N_("Other ways to pay"), N_("The same machine."), modes, wide=True),
     TableCard(N_("What the range comes from"), N_("The total when one thing moves alone."), uncertain),
-    TableCard(N_("Other offers"), N_("The same training elsewhere, cheapest first."), offers),
+    TableCard(N_("Other offers"), N_("The same training elsewhere, cheapest first."), offers, wide=True),
 )
