@@ -80,7 +80,7 @@ class TableView:
     def __init__(self, card: tables.TableCard, texts: Texts) -> None:
         self.card, self.texts = card, texts
         self.body = text()
-        self.root = box(self.body, classes=("advisor-card",))
+        self.root = box(self.body, classes=("advisor-card", "advisor-wide") if card.wide else ("advisor-card",))
 
     def show(self, plan: Plan) -> bool:
         """Follow the plan. Returns whether there is anything to see."""

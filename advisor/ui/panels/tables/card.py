@@ -11,8 +11,9 @@ from advisor.ui.text import Texts
 
 @dataclass(frozen=True)
 class TableCard:
-    """A heading and a function that renders a plan's table as HTML."""
+    """A heading and a function that renders a plan's table as HTML. wide: it has columns for the whole width."""
 
     title: str
     subtitle: str
     render: Callable[[Plan, Texts], str]
+    wide: bool = False

@@ -69,7 +69,7 @@ def links(plan: Plan, texts: Texts) -> str:
             (t("optics"), number(network.optics, lang)),
             (t("price of the network"), money_range(network.price_low, network.price_high, lang)),
         ]
-    return table([(t("quantity"), False), (t("value"), True)], [row for row in rows if row[1]])
+    return table([(t("quantity"), False), (t("value"), False)], [row for row in rows if row[1]])
 
 
 def _rate(value: Any, texts: Texts) -> str:
@@ -116,5 +116,5 @@ def _enough(meets: bool, texts: Texts) -> Markup:
 CARDS = (
     TableCard(N_("How it is laid out"), N_("Why this many, and why this card."), layout),
     TableCard(N_("What the links must do"), N_("At a tenth of the step spent waiting, and at a fifth."), links),
-    TableCard(N_("Other links"), N_("The same run on every fabric of the catalog."), fabrics),
+    TableCard(N_("Other links"), N_("The same run on every fabric of the catalog."), fabrics, wide=True),
 )

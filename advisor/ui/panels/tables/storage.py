@@ -142,8 +142,8 @@ def kept(plan: Plan, texts: Texts) -> str:
 
 
 CARDS = (
-    TableCard(N_("Tiers"), N_("Where everything lies while it trains."), tiers),
+    TableCard(N_("Tiers"), N_("Where everything lies while it trains."), tiers, wide=True),
     TableCard(N_("Checkpoints and faults"), N_("Saving often costs time; saving rarely costs work."), checkpoints),
-    TableCard(N_("Other designs"), N_("The same run with other tiers."), designs),
-    TableCard(N_("What is kept afterwards"), N_("And what it costs until it is deleted."), kept),
+    TableCard(N_("Other designs"), N_("The same run with other tiers."), designs, wide=True),
+    TableCard(N_("What is kept afterwards"), N_("And what it costs until it is deleted."), kept, wide=True),
 )
