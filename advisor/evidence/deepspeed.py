@@ -15,6 +15,7 @@ from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Rep
 from advisor.evidence.values import as_group, as_integer, as_number, as_switch, as_word, document_problems, unusable
 
 #: Keys that hardly any other JSON file has.
+NEVER = ("model_type", "architectures", "hidden_size", "output_dir", "model_name_or_path", "micro_batch_size")
 STRONG = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer", "bf16", "fp16", "autotuning")
 WEAK = (
     "train_batch_size",
@@ -99,8 +100,8 @@ def recognise(text: str) -> float:
         return 0.0
     data = found.data
     strong, weak = sum(key in data for key in STRONG), sum(key in data for key in WEAK)
-    if any(key in data for key in ("model_type", "architectures", "hidden_size")):
-        return 0.0
+    if any(key in data for key in NEVER):
+        return 0.0  # a model's config, or the arguments of a trainer
     if "zero_optimization" in data or "train_micro_batch_size_per_gpu" in data or strong >= 2:
         return 0.96
     if strong + weak >= 2:

@@ -18,11 +18,12 @@ from pathlib import Path
 from advisor.handoff.engines import ENGINES, LAUNCHERS, TRAINERS, engine_files, engine_named
 from advisor.handoff.errors import HandoffError
 from advisor.handoff.job import Job, job_of
-from advisor.handoff.readme import acceptance, readme
+from advisor.handoff.readme import readme
 from advisor.handoff.text import to_json
 from advisor.plan import Plan, make_plan
 from advisor.scenario import Scenario
 from advisor.units import to_json as plain
+from advisor.verify import acceptance_kit
 
 __all__ = [
     "ENGINES",
@@ -53,9 +54,9 @@ def kit_files(plan: Plan, engine: str, trainer: str | None = None) -> dict[str, 
     trained_by, files = engine_files(job, name, trainer)
     return {
         "README.md": readme(job, name, trained_by),
-        "acceptance.md": acceptance(job),
         "scenario.json": to_json(plain(plan.given)),
         **files,
+        **{f"acceptance/{part}": text for part, text in acceptance_kit(plan).items()},
     }
 
 

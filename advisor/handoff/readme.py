@@ -1,4 +1,4 @@
-"""The README of a run and its acceptance sheet: what to do first, second, third, and the numbers to hold it against."""
+"""The README of a run: what to do first, second, third."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def readme(job: Job, engine: str, trainer: str) -> str:
         "",
         f"Let it write one checkpoint ({job.save_steps} steps), stop it with `kill -TERM` on the launcher, start it again,",
         "and see that the step count goes on and that the loss continues where it was. Do this on on-demand machines: spot",
-        "capacity that loses work is dearer than none. Then fill in `acceptance.md`.",
+        "capacity that loses work is dearer than none. "
+        "First run `acceptance/acceptance.sh` there and read its results back with `advisor verify`.",
         "",
         "## Third: the real run" + (", on spot" if job.spot else ""),
         "",
@@ -122,64 +123,6 @@ def _third(job: Job, engine: str) -> str:
     if job.spot:
         return "Start the same command on spot machines; a machine that is taken sends SIGTERM, and the next start resumes."
     return "The same command, to the last step."
-
-
-def acceptance(job: Job) -> str:
-    """`acceptance.md`: commands to run before the run is trusted, and the numbers of the plan they must reach."""
-    plan, cluster = job.plan, job.plan.cluster
-    amd = job.gpu_vendor == "AMD"
-    slow = cluster.throughput.high.m_as("s")
-    connect = cluster.interconnect
-    rows: list[tuple[str, str, str]] = [
-        (
-            "every card is there",
-            "rocm-smi --showid" if amd else "nvidia-smi -L | wc -l",
-            f"{job.gpus_per_node} on each of {job.nodes} node(s)",
-        ),
-        (
-            "GPU memory (VRAM) in use",
-            "rocm-smi --showmeminfo vram" if amd else "nvidia-smi --query-gpu=memory.used --format=csv",
-            f"at most {plan.memory.high.m_as('GiB / GPU'):.1f} GiB of {plan.memory.capacity.m_as('GiB / GPU'):.1f} GiB",
-        ),
-        ("step time after 20 steps", "the log", f"{cluster.step_time.m_as('s'):.3g} s, at most {slow:.3g} s"),
-    ]
-    if job.gpus > 1 and connect.required_scale_up is not None and job.gpus_per_node > 1:
-        rows.append(
-            (
-                "links in the node",
-                f"all_reduce_perf -b 1M -e 4G -f 2 -g {job.gpus_per_node}",
-                f"bus bandwidth at least {_rate(connect.required_scale_up, 'GB / s / GPU')} (good), "
-                f"{_rate(connect.required_scale_up_limit, 'GB / s / GPU')} (limit)",
-            )
-        )
-    if job.nodes > 1 and connect.required_scale_out is not None:
-        rows.append(
-            (
-                "network between nodes",
-                f"mpirun -np {job.gpus} all_reduce_perf -b 1M -e 4G -f 2 -g 1",
-                f"per node at least {_rate(connect.required_scale_out, 'GB / s / node')} (good), "
-                f"{_rate(connect.required_scale_out_limit, 'GB / s / node')} (limit)",
-            )
-        )
-    storage = plan.storage
-    rows += [
-        (
-            "reading data",
-            f"fio --name=r --rw=read --bs=1M --iodepth=32 --direct=1 --ioengine=libaio --runtime=30 --time_based "
-            f"--size=10G --directory={DATA}",
-            f"{storage.required_read.m_as('GB / s'):.3g} GB/s over all nodes",
-        ),
-        (
-            "writing a checkpoint",
-            "the log's line of a save",
-            f"{storage.checkpoint_size.m_as('GB'):.3g} GB in {storage.checkpoint_write_time.m_as('s'):.3g} s",
-        ),
-        ("save, stop, resume", "README, second step", "the step count and the loss go on"),
-    ]
-    lines = ["# Acceptance", "", f"{markdown(job.title)}. Paste what a command prints into `advisor read`.", ""]
-    lines += ["| what | how | the plan needs |", "|---|---|---|"]
-    lines += [f"| {what} | `{how.replace('|', chr(92) + '|')}` | {need} |" for what, how, need in rows]
-    return "\n".join(lines) + "\n"
 
 
 def _rate(quantity: Any, name: str) -> str:

@@ -51,7 +51,7 @@ def test_every_launcher_and_at_least_one_trainer_can(scenario_name):
 
 def test_every_kit_is_complete_and_names_its_version(scenario_name):
     for engine, files in kits_of(scenario_name).items():
-        assert {"README.md", "acceptance.md", "scenario.json", "launch.sh"} <= set(files)
+        assert {"README.md", "acceptance/acceptance.sh", "scenario.json", "launch.sh"} <= set(files)
         version = engines_table()[engine]["version"]
         assert version in files["README.md"]
         own = [name for name in files if name.endswith((".yaml", ".toml", ".args", ".sh", ".sbatch"))]
@@ -273,7 +273,11 @@ def test_hostile_names_stay_inert(text, tmp_path):
         files, reference = kit_files(plan, engine), kit_files(plain, engine)
         assert set(files) == set(reference)
         for name in files:
-            if name.endswith((".json", ".yaml")) and not name.startswith(("scenario", "model/", "storage")):
+            if (
+                name.endswith((".json", ".yaml"))
+                and not name.endswith("scenario.json")
+                and not name.startswith(("model/", "storage"))
+            ):
                 load = json.loads if name.endswith(".json") else yaml.safe_load
                 assert load(files[name]) == load(reference[name]), name
             elif name.endswith((".sh", ".sbatch", ".py")):
