@@ -66,6 +66,7 @@ def test_shell_files_are_shell(scenario_name, tmp_path):
         for name in files:
             if name.endswith((".sh", ".sbatch")):
                 path = tmp_path / name
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(files[name])
                 done = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True)
                 assert done.returncode == 0, done.stderr
