@@ -7,6 +7,7 @@ Fabrics that only a cloud sells come with the instance and have no price here.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,14 +101,7 @@ def fabric_ladder(
     """
     g = int(inputs.layout.gpus_per_node)
     several = int(inputs.layout.gpus) > int(np.max(fabric_of(gpu, None, g).gpus_per_node))
-    if several:
-        pairs = buildable(g) + (cloud_only(g) if clouds else [])
-        fabrics = [fabric_of(gpu, link, g, count) for link, count in pairs]
-        costs = [network_cost(link, fabric.nics_per_node) for (link, _), fabric in zip(pairs, fabrics, strict=True)]
-    else:
-        fabrics = _inside(gpu, g)
-        costs = [None] * len(fabrics)
-    together = stack([replace(fabric, name="", scale_up="", scale_out="") for fabric in fabrics])
+    fabrics, costs, together = _tried(gpu, g, several, clouds)
     steps, shares = step_with(replace(inputs, fabric=together), compute_time, other_time)
     steps, shares = np.broadcast_to(steps.m_as("s"), len(fabrics)), np.broadcast_to(shares.m_as(""), len(fabrics))
     rungs = [
@@ -131,6 +125,19 @@ def fabric_ladder(
         for fabric, step, waited, cost in zip(fabrics, steps, shares, costs, strict=True)
     ]
     return tuple(sorted(rungs, key=lambda rung: (rung.step_time, -rung.scale_out_bandwidth), reverse=True))
+
+
+@functools.lru_cache(maxsize=256)
+def _tried(gpu: Any, gpus_per_node: int, several: bool, clouds: bool) -> tuple[list[Fabric], list[Any], Fabric]:
+    """The fabrics of a ladder, their costs, and all as one of arrays: they depend on the card and on no job."""
+    if several:
+        pairs = buildable(gpus_per_node) + (cloud_only(gpus_per_node) if clouds else [])
+        fabrics = [fabric_of(gpu, link, gpus_per_node, count) for link, count in pairs]
+        costs = [network_cost(link, fabric.nics_per_node) for (link, _), fabric in zip(pairs, fabrics, strict=True)]
+    else:
+        fabrics = _inside(gpu, gpus_per_node)
+        costs = [None] * len(fabrics)
+    return fabrics, costs, stack([replace(fabric, name="", scale_up="", scale_out="") for fabric in fabrics])
 
 
 def _inside(gpu: Any, gpus_per_node: int) -> list[Fabric]:
