@@ -32,6 +32,7 @@ class PriceQuote(Record):
     source: str
     as_of: str
     stale: bool
+    market: str = ""
 
 
 class NoPrice(BudgetError):
@@ -317,6 +318,7 @@ def _gpu_prices(
             source=offer.source,
             as_of=offer.as_of,
             stale=is_stale(offer.as_of, day),
+            market=offer.market,
         )
         for name, (_, offer, per_gpu) in best.items()
     }

@@ -33,6 +33,14 @@ OFFERS = 7
 #: The card cheapest by the hour is taken while the run costs at most so many times the cheapest run: on one card, on more.
 LIKE = (2.0, 1.5)
 
+#: A layout that waits for communication this share of its step gives way to a tight one, if that is so many times faster.
+WAITS = 0.3
+WORTH_A_TEST = 1.5
+TIGHT: Text = {
+    "en": "The expected memory fits, the upper end of its interval does not: test one step before the long run.",
+    "zh": "显存期望值放得下，但区间上限超出：正式训练前先跑一步确认。",
+}
+
 
 def choose(inputs: SearchInputs, may_offload: bool = True) -> ClusterEstimate:
     """The card, count and layout to start with, and why.
@@ -44,12 +52,24 @@ def choose(inputs: SearchInputs, may_offload: bool = True) -> ClusterEstimate:
     wanted = _prepared(inputs)
     for attempt, note in _attempts(wanted, may_offload):
         result, position = _settle(attempt, bool(inputs.counts))
+        if position is not None and not attempt.accept_tight and _waits(result, position):
+            quick, place = _settle(replace(attempt, accept_tight=True), bool(inputs.counts))
+            if place is not None and _speed(quick, place) > WORTH_A_TEST * _speed(result, position):
+                result, position, note = quick, place, TIGHT
         if position is not None:
             gpu, layout = result.cards.gpus[result.card[position]], result.layouts.one(position)
             reasons = [text for text in (note, precision_cost(gpu, inputs.training)) if text]
             reasons += [count_reason(result, position), layout_reason(layout)]
             return assess(inputs, gpu.name, layout, tuple(reasons))
     return _nothing_fits(wanted)
+
+
+def _waits(result: SearchResult, position: int) -> bool:
+    return bool(result.columns["communication_share"][position].m_as("") > WAITS)
+
+
+def _speed(result: SearchResult, position: int) -> float:
+    return float(result.columns["tokens_per_second"][position].m_as("token / s"))
 
 
 def _settle(inputs: SearchInputs, given: bool) -> tuple[SearchResult, int | None]:
@@ -72,6 +92,7 @@ def _settle(inputs: SearchInputs, given: bool) -> tuple[SearchResult, int | None
 def _prepared(inputs: SearchInputs) -> SearchInputs:
     """The inputs with the cards and counts a practitioner would look at, and with prices to compare by."""
     names = inputs.gpus or _common_cards()
+    counts = tuple(inputs.counts or _ladder(inputs))
     prices = inputs.prices
     if prices is None or not inputs.gpus:
         known = usual_prices(names)
@@ -79,7 +100,26 @@ def _prepared(inputs: SearchInputs) -> SearchInputs:
             place = {gpu.name: index for index, gpu in enumerate(catalog.gpus())}
             known = Q(prices.magnitude[[place[name] for name in names]], prices.units)
         prices = known
-    return replace(inputs, gpus=names, prices=prices, counts=tuple(inputs.counts or _ladder(inputs)))
+    if not inputs.gpus or len(inputs.gpus) > 1:
+        names, prices = _for_clusters(inputs, names, prices, counts)
+    return replace(inputs, gpus=names, prices=prices, counts=counts)
+
+
+def _for_clusters(
+    inputs: SearchInputs, names: tuple[str, ...], prices: Quantity, counts: tuple[int, ...]
+) -> tuple[tuple[str, ...], Quantity]:
+    """The cards that clusters of several nodes are made of, where the job needs one: no consumer cards, and NVLink where all
+    weights are trained, because states too large for one box cross nodes at every step."""
+    if min(counts) <= 8:
+        return names, prices
+    cards = [catalog.gpu(name) for name in names]
+    kept = [index for index, gpu in enumerate(cards) if gpu.segment != "consumer"]
+    linked = [index for index in kept if not cards[index].scale_up.startswith("PCIe")]
+    kept = linked if linked and inputs.training.method == "full" else kept
+    if not kept:
+        return names, prices
+    listed = np.broadcast_to(prices.magnitude, len(names))
+    return tuple(names[index] for index in kept), Q(listed[kept], prices.units)
 
 
 @functools.cache
@@ -107,10 +147,6 @@ def _ladder(inputs: SearchInputs) -> tuple[int, ...]:
 
 def _attempts(inputs: SearchInputs, may_offload: bool) -> list[tuple[SearchInputs, Text | None]]:
     """Searches to make until one finds something, each with what it concedes."""
-    tight: Text = {
-        "en": "The expected memory fits, the upper end of its interval does not: test one step before the long run.",
-        "zh": "显存期望值放得下，但区间上限超出：正式训练前先跑一步确认。",
-    }
     parallel: Text = {
         "en": "Sharded data parallelism alone does not fit, or does not divide the batch; this needs tensor or pipeline"
         " parallelism (Megatron, torchtitan).",
@@ -120,7 +156,7 @@ def _attempts(inputs: SearchInputs, may_offload: bool) -> list[tuple[SearchInput
         "en": "Only with offload to host RAM: it fits, at a cost in time. More or larger cards avoid it.",
         "zh": "需卸载到主机内存（offload）才放得下，速度会变慢；增加卡数或换更大显存可避免。",
     }
-    attempts = [(inputs, None), (replace(inputs, accept_tight=True), tight)]
+    attempts = [(inputs, None), (replace(inputs, accept_tight=True), TIGHT)]
     if inputs.model_parallel == "framework" and inputs.training.framework not in ("megatron", "torchtitan"):
         attempts.append((replace(inputs, model_parallel="always"), parallel))
     if may_offload and inputs.offloads == ("none",):
@@ -185,11 +221,27 @@ def _nothing_fits(inputs: SearchInputs) -> ClusterEstimate:
         }
         return assess(inputs, gpu.name, layout, (text,))
     least, room = f"{result.least.m_as('GiB / GPU'):.1f}", f"{gpu.capacity.m_as('GiB / GPU'):.1f}"
+    if result.least <= gpu.capacity:
+        text = {
+            "en": f"Nothing fits as asked; the most economical layout ({layout_words(layout)}) needs {least} of {room} GiB.",
+            "zh": f"按所给条件放不下；最省显存的布局（{layout_words(layout)}）每卡需 {least} GiB，显存为 {room} GiB。",
+        }
+        return assess(inputs, gpu.name, layout, (text,))
     text = {
         "en": f"Nothing tried fits: the smallest layout needs {least} GiB per GPU, {gpu.name} has {room}.",
         "zh": f"所有布局都放不下：最省显存的布局每卡需 {least} GiB，{gpu.name} 只有 {room} GiB。",
     }
     return assess(inputs, gpu.name, layout, (text,))
+
+
+def layout_words(layout: Layout) -> str:
+    """What a layout does to save memory, in the words that both languages use."""
+    words = [f"{layout.gpus} GPU"]
+    sizes = (("TP", layout.tensor_parallel_size), ("PP", layout.pipeline_parallel_size), ("CP", layout.context_parallel_size))
+    words += [f"{name}{size}" for name, size in sizes if size > 1]
+    words += [f"ZeRO-{layout.zero_stage}"] if layout.zero_stage else []
+    words += ["offload"] if layout.offload != "none" else []
+    return ", ".join(words)
 
 
 def assess(inputs: SearchInputs, gpu_name: str, layout: Layout, reasons: tuple[Text, ...] = ()) -> ClusterEstimate:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from advisor import catalog
-from advisor.budget import BudgetError, convert, exchange_rate, gpu_prices
+from advisor.budget import BudgetError, PriceQuote, convert, exchange_rate, gpu_prices
 from advisor.cluster import ClusterEstimate, SearchInputs, assess, choose, illegal, what_binds
 from advisor.plan import stages
 from advisor.plan.advice import advise
@@ -75,13 +75,14 @@ def search_inputs(resolved: Resolved, training: Training) -> SearchInputs:
     if gpus == "auto" and "data" in parallelism:
         gpus = int(np.prod([parallelism.get(name, 1) for name in SIZES[:4]]))
     one = resolved.given
+    cards = () if gpu == "auto" else (gpu,)
     return SearchInputs(
         architecture=resolved.architecture,
         training=training,
         sequence_length=resolved["sequence_length"],
         tokens=resolved["tokens"] * resolved["epochs"],
-        gpus=() if gpu == "auto" else (gpu,),
-        prices=_prices(resolved),
+        gpus=cards,
+        prices=_prices(resolved, cards),
         counts=() if gpus == "auto" else (gpus,),
         gpus_per_node=resolved.values.get("gpus_per_node", 8),
         scale_out=None if resolved["scale_out"] == "auto" else resolved["scale_out"],
@@ -108,13 +109,13 @@ def _limit(resolved: Resolved) -> Quantity | None:
     return None if limit is None else convert(limit, "USD", exchange_rate(resolved["purchase"].get("as_of")))
 
 
-def _prices(resolved: Resolved) -> Quantity:
-    """Prices per GPU-hour of the cards in question as this purchase would find them; infinite where nobody lists one.
+def _quoted(resolved: Resolved) -> dict[str, PriceQuote]:
+    """A price per GPU-hour of each card as this purchase would find it; cards that nobody lists are absent.
 
     Full training is bought by the machine of eight cards, adapters by the card.
     """
     purchase = resolved["purchase"]
-    found = gpu_prices(
+    return gpu_prices(
         mode="on_demand" if purchase["mode"] == "own" else purchase["mode"],
         provider=purchase.get("provider"),
         region=purchase.get("region"),
@@ -123,9 +124,30 @@ def _prices(resolved: Resolved) -> Quantity:
         market=stages.market_of(purchase),
         gpus_per_machine=8 if resolved["method"] == "full" else 1,
     )
-    names = [gpu.name for gpu in catalog.gpus()] if resolved["gpu"] == "auto" else [resolved["gpu"]]
-    usd = unit("USD / GPU / h")
-    return Q(np.array([found[name].price.m_as(usd) if name in found else np.inf for name in names]), usd)
+
+
+def _prices(resolved: Resolved, names: tuple[str, ...]) -> Quantity:
+    """Prices of the named cards (of the whole catalog without names) in its order, infinite where nobody lists one."""
+    found, usd = _quoted(resolved), unit("USD / GPU / h")
+    every = names or tuple(gpu.name for gpu in catalog.gpus())
+    return Q(np.array([found[name].price.m_as(usd) if name in found else np.inf for name in every]), usd)
+
+
+def _sold(resolved: Resolved) -> tuple[str, ...]:
+    """The cards that the named provider, region or instance or else the mainland market offers; empty where all cards count."""
+    purchase = resolved["purchase"]
+    home = stages.market_of(purchase)
+    named = purchase.get("provider") or purchase.get("region")
+    instance = (purchase.get("instance") or "").lower()
+    if instance:
+        names = {one.gpu for one in catalog.instances() if one.instance_type.lower() == instance}
+    elif named or home == "china":
+        names = {name for name, quote in _quoted(resolved).items() if named or quote.market == home}
+    else:
+        return ()
+    able = [gpu for gpu in catalog.gpus() if gpu.name in names and gpu.supports_bf16 and gpu.form_factor != "superchip"]
+    usual = [gpu for gpu in able if gpu.vendor == "NVIDIA"]
+    return tuple(gpu.name for gpu in usual or able)
 
 
 def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
@@ -133,7 +155,7 @@ def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
     inputs = search_inputs(resolved, training)
     asked = _asked(resolved, inputs) if _batch_divides(resolved, inputs) else None
     _legal(resolved, asked)
-    choice = choose(inputs, may_offload=False)
+    choice = _choice(resolved, inputs)
     gpu = choice.gpu if resolved["gpu"] == "auto" else resolved["gpu"]
     kept = _as_given(resolved, choice.layout)
     if not kept and asked is None:
@@ -145,6 +167,17 @@ def _choose(resolved: Resolved, training: Training) -> ClusterEstimate:
     if whether is not None and whether != choice.layout.sequence_parallel:
         return assess(inputs, gpu, replace(choice.layout, sequence_parallel=whether), choice.reasons)
     return choice
+
+
+def _choice(resolved: Resolved, inputs: SearchInputs) -> ClusterEstimate:
+    """The search's choice, among the cards that are sold where the purchase is made before any others."""
+    sold = () if inputs.gpus else _sold(resolved)
+    if sold:
+        with contextlib.suppress(catalog.CatalogError):
+            choice = choose(replace(inputs, gpus=sold, prices=_prices(resolved, sold)), may_offload=False)
+            if choice.verdict != "does_not_fit":
+                return choice
+    return choose(inputs, may_offload=False)
 
 
 def _legal(resolved: Resolved, layout: Layout | None) -> None:
