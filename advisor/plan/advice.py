@@ -21,11 +21,42 @@ def advise(plan: Plan, resolved: Resolved) -> tuple[Advice, ...]:
         *_workload(plan, resolved),
         *_memory(plan),
         *_cluster(plan, resolved),
-        *(_from(one, "storage") for one in plan.storage.advice),
-        *(_from(one, "budget") for one in plan.budget.advice),
+        *(_from(one, "storage") for one in plan.storage.advice if _matters(one, plan)),
+        *(_from(one, "budget") for one in plan.budget.advice if _matters(one, plan)),
         *_limits(plan, resolved),
     ]
     return tuple(sorted(remarks, key=lambda one: ORDER[one.severity]))
+
+
+def _matters(one: Any, plan: Plan) -> bool:
+    """Whether a stage's remark says something about this run. What is true of every run stays with the stage's own estimate."""
+    if one.severity != "info":
+        return True
+    storage, budget = plan.storage, plan.budget
+    run, large = plan.cluster.training_time, storage.checkpoint_size > Q(50.0, unit("GB"))
+    long = run > Q(12.0, unit("h"))
+    fast = sum(tier.price.m_as(tier.price.units) for tier in storage.tiers if tier.price is not None)
+    asked = {
+        "storage.retention": large,
+        "storage.resume_state": large and long,
+        "storage.resume_incomplete": long,
+        "storage.local_is_lost": long or large,
+        "storage.object_mount": large,
+        "storage.goodput": storage.goodput.m_as("") < 0.99,
+        "storage.disk_speed_by_size": False,
+        "storage.after_the_run": fast > 0.1 * budget.total.magnitude and budget.total > Q(200.0, budget.total.units),
+        "storage.nvme_assumed": large,
+        "storage.spot_without_checkpoints": storage.time_without_checkpoints > 1.05 * run,
+        "rate_stale": _converted(plan),
+        "people_left_out": budget.total > Q(1000.0, budget.total.units),
+    }
+    return asked.get(one.code, True)
+
+
+def _converted(plan: Plan) -> bool:
+    """Whether the exchange rate changes this budget: its price is in another currency or stands beside CNY."""
+    offers = [one for one in catalog.instances() if one.provider == plan.budget.price.provider]
+    return plan.budget.currency != "USD" or any(one.currency != "USD" for one in offers)
 
 
 def _remark(code: str, severity: str, stage: str, en: str, zh: str) -> Advice:
