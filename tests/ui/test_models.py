@@ -152,6 +152,13 @@ def test_what_comes_from_outside_is_refused_as_a_whole(model, given):
     assert (model.given, model.plan, model.problem) == before
 
 
+def test_an_opened_plan_is_no_change_of_the_readers(model):
+    model.restore({"model": "Qwen3 8B", "method": "qlora"})
+    assert model.previous is None and model.plan.training.method == "qlora"
+    model.restore(START)
+    assert model.previous.training.method == "qlora"
+
+
 def test_raw_values_set_on_the_traits_are_refused_too(model):
     plan = model.plan
     model.given = {"model": "Llama 3.1 8B", "gpus": 10**12}

@@ -115,9 +115,12 @@ class PlanModel(traitlets.HasTraits):
         plan = self._plan(given)
         self._touched = ""
         self._due = False
+        opening = self.revision <= 1  # the start was never the reader's: nothing has changed since
         with self.hold_trait_notifications():
             self.given = dict(given)
             self._accept(dict(given), plan)
+            if opening:
+                self.previous = None
 
     # -- answers ---------------------------------------------------------------------------------------------------------------
 

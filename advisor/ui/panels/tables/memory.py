@@ -83,5 +83,5 @@ def _quality(one: object, texts: Texts) -> str:
 
 CARDS = (
     TableCard(N_("What fills the card, in numbers"), N_("Per card; a card's label is in GB, tools show GiB."), terms),
-    TableCard(N_("If it did not fit"), N_("Cheapest change first."), ladder),
+    TableCard(N_("What makes it fit, in numbers"), N_("Cheapest change first."), ladder),
 )
