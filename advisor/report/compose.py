@@ -64,7 +64,10 @@ def _answer(one: Headline, texts: Texts) -> str:
     words = {
         "fits": N_("It fits: %(cards)s, %(need)s of %(room)s needed on each card."),
         "tight": N_("Borderline: %(cards)s, %(need)s of %(room)s expected on each card, and the range reaches over it."),
-        "does_not_fit": N_("It does not fit: %(cards)s would need %(need)s on each card, which has %(room)s."),
+        "does_not_fit": N_(
+            "It does not fit: %(cards)s would need %(need)s on each card, which has %(room)s. "
+            "Time and cost hold only if it did."
+        ),
         "unknown": N_("%(cards)s: each card needs %(need)s; what it has (%(room)s) is not known."),
     }[one.verdict]
     room = "–" if one.room is None else size(one.room, lang)

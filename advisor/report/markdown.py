@@ -13,6 +13,7 @@ from advisor.ui.text import translate
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 SIGNS = {"stop": "⛔", "warning": "⚠️", "info": "ℹ️"}
+COLON = {"en": ":", "zh": "："}
 
 
 def escaped(words: str) -> str:
@@ -21,7 +22,7 @@ def escaped(words: str) -> str:
     words = _SPECIAL.sub(r"\\\1", words)
     words = re.sub(r"(?i)\b(https?|ftp|mailto):", r"\1\\:", words)
     words = re.sub(r"(?i)\bwww\.", r"www\\.", words)
-    return re.sub(r"^([-+=]|\d+[.)])", lambda found: found[1][:-1] + "\\" + found[1][-1], words)
+    return re.sub(r"^([-+=]|\d+[.)](?=\s|$))", lambda found: found[1][:-1] + "\\" + found[1][-1], words)
 
 
 def cell_text(cell: Any) -> str:
@@ -47,7 +48,7 @@ def markdown(document: Document) -> str:
         "",
     ]
     lines += [
-        f"- **{escaped(one.name)}:** {escaped(one.value)}{f' ({escaped(one.below)})' if one.below else ''}"
+        f"- **{escaped(one.name)}{COLON[lang]}** {escaped(one.value)}{f' ({escaped(one.below)})' if one.below else ''}"
         for one in document.facts
     ]
     lines += ["", f"> {escaped(document.sentence)}", ""]
@@ -61,7 +62,9 @@ def _section(one: Section, lang: str) -> list[str]:
     if one.lead:
         lines += [escaped(one.lead), ""]
     names = {"stop": translate("Stop", lang), "warning": translate("Warning", lang), "info": translate("Good to know", lang)}
-    lines += [f"- {SIGNS[remark.severity]} **{names[remark.severity]}:** {escaped(remark.text)}" for remark in one.remarks]
+    lines += [
+        f"- {SIGNS[remark.severity]} **{names[remark.severity]}{COLON[lang]}** {escaped(remark.text)}" for remark in one.remarks
+    ]
     lines += [f"- **{escaped(figure.title)}.** {escaped(figure.sentence)}" for figure in one.figures]
     if one.remarks or one.figures:
         lines.append("")

@@ -19,10 +19,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 def page(document: Document, plan: Plan) -> str:
     """The whole file."""
-
-    def t(words: str) -> str:
-        return escape(translate(words, document.lang))
-
+    sentence, listed = translate("In one sentence", document.lang), translate("Contents", document.lang)
     contents = "".join(f'<li><a href="#{one.key}">{escape(one.title)}</a></li>' for one in document.sections)
     facts = "".join(
         f"<div><dt>{escape(one.name)}</dt><dd><strong>{escape(one.value)}</strong><small>{escape(one.below)}</small></dd></div>"
@@ -38,9 +35,9 @@ def page(document: Document, plan: Plan) -> str:
         f'<p class="sub">{escape(document.subtitle)} · {escape(document.dated)}</p></header>'
         f'<section id="answer"><p class="answer advisor-{document.verdict}">{escape(document.answer)}</p>'
         f'<dl class="facts">{facts}</dl>'
-        f'<figure class="quote"><figcaption>{t("In one sentence")}</figcaption>'
+        f'<figure class="quote"><figcaption>{escape(sentence)}</figcaption>'
         f"<blockquote>{escape(document.sentence)}</blockquote></figure></section>"
-        f'<nav aria-label="{t("Contents")}"><h2>{t("Contents")}</h2><ol>{contents}</ol></nav>'
+        f'<nav aria-label="{escape(listed)}"><h2>{escape(listed)}</h2><ol>{contents}</ol></nav>'
         f"{body}</main></body></html>\n"
     )
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from advisor.charts.theme import FONT
 from advisor.plan import Plan
 
 #: Pixels the charts are drawn at: the first of a stage has the page's width, the others stand in two columns.
@@ -24,11 +25,15 @@ def picture(definition: Any, plan: Plan, lang: str, width: int) -> str:
     """A chart of a plan as SVG. The same rows give the same picture without drawing it again."""
     # Fitting to a width lays every chart out twice; the page scales it anyway.
     spec = definition.whole(plan, lang, width) | {"autosize": "pad", "width": width - MARGIN}
-    key = hashlib.sha256(json.dumps(spec, sort_keys=True, default=str).encode()).hexdigest()
+    looks = spec["config"]
+    spec["config"] = looks | {"legend": looks["legend"] | {"columnPadding": 24}}  # a reader's font may be wider
+    # Text is measured in one plain font, which is quicker than trying each of a list; the page sets the list again.
+    drawing = json.dumps(spec, sort_keys=True).replace(json.dumps(FONT)[1:-1], "sans-serif")
+    key = hashlib.sha256(drawing.encode()).hexdigest()
     if key not in _kept:
         import vl_convert
 
-        _kept[key] = embedded(vl_convert.vegalite_to_svg(spec), f"c{key[:8]}")
+        _kept[key] = embedded(vl_convert.vegalite_to_svg(drawing), f"c{key[:8]}")
         while len(_kept) > MOST_KEPT:
             _kept.popitem(last=False)
     _kept.move_to_end(key)

@@ -49,7 +49,7 @@ break-inside:avoid}
 .chart-box{margin:1rem 0;padding:.9rem 1rem;border:1px solid var(--line);border-radius:8px;break-inside:avoid;min-width:0}
 .chart-box figcaption{margin-top:.5rem;font-size:.92em}
 .chart{display:block;width:100%;height:auto}
-.chart text{font-family:FONTS}
+.chart text{font-family:Arial,"Liberation Sans",FONTS}
 .pair{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:1rem}
 .pair .chart-box{margin:0}
 .pair>.grid{min-width:0}
