@@ -48,7 +48,7 @@ def _plan(plan: Any) -> Any:
     from advisor.ui.text import Texts
 
     texts = Texts(lang=language())
-    answer = text("".join(blocks(headline(plan), texts)), "advisor-figures", "advisor-answer-alone")
+    answer = text("".join(blocks(headline(plan), texts)), "advisor-answer-alone")
     cards = [card for stage in ("memory", "cluster", "budget") for card in _cards(plan, stage, texts)[:1]]
     stages = ("workload", "memory", "cluster", "storage", "budget")
     tables = [card for stage in stages for card in _tables(plan, stage, texts)[:1]]

@@ -300,3 +300,35 @@ def test_a_plan_in_a_cell_shows_table_and_chart(plans):
     assert "Fits one card" in shown and "advisor-table" in shown
     kinds = {type(one).__name__ for one in widgets_in(display._estimate(plan.memory, "memory"))}
     assert "Chart" in kinds
+
+
+@pytest.mark.parametrize(("kind", "start"), [("md", b"#"), ("json", b"{"), ("xlsx", b"PK")])
+def test_a_report_goes_to_the_browser_in_the_language_on_screen(walk, monkeypatch, kind, start):
+    sent = []
+    monkeypatch.setattr(walk.keeper, "save_file", lambda *file: sent.append(file))
+    walk.texts.lang = "zh"
+    walk.toggles["report"].value = True
+    walk._made["report"].download(kind)
+    ((name, mime, content),) = sent
+    assert name.endswith("." + kind) and mime and content.startswith(start)
+    if kind == "md":
+        assert "放得下" in content.decode()
+
+
+def test_an_error_message_is_held_against_the_plan(monkeypatch):
+    page, sent = app.page("06_verify"), []
+    page.panel.evidence.add(
+        "run.log",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of "
+        "which 1.12 GiB is free. Including non-PyTorch memory, this process has 22.52 GiB memory in use. Of the allocated "
+        "memory 21.80 GiB is allocated by PyTorch, and 210.00 MiB is reserved by PyTorch but unallocated.",
+    )
+    (card,) = page.panel.cards.values()
+    assert "22.5" in card.body.value and "advisor-table" in card.body.value
+    assert page.panel.verdict in page.panel.results.children
+    for lang in ("en", "zh"):
+        page.texts.lang = lang
+        assert words_of(page.panel.verdict.value) and words_of(card.body.value)
+    monkeypatch.setattr(page.keeper, "save_file", lambda *file: sent.append(file))
+    page.panel._kit()
+    assert sent[0][0] == "acceptance.zip" and sent[0][2].startswith(b"PK")
