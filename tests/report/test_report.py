@@ -217,3 +217,17 @@ def test_the_command_writes_a_report(tmp_path, capsysbinary):
     assert b'"given"' in capsysbinary.readouterr().out
     assert main(["report", str(scenario), "--out", str(tmp_path / "no" / "such.md")]) == 2
     assert b"cannot be written" in capsysbinary.readouterr().err
+
+
+def test_a_plan_that_does_not_fit_says_so_first(plans):
+    words = render_markdown(plans["does not fit"], "en", DAY)
+    first = words.split("## ")[0]
+    assert "It does not fit" in first and "only if it did" in first
+    assert "**Stop:**" in words[words.index("## What must be known") :].split("\n")[2]
+
+
+def test_a_mixture_of_experts_on_spot_in_yuan_is_reported():
+    plan = make_plan({"model": "Mixtral 8x7B", "method": "qlora", "purchase": {"mode": "spot", "currency": "CNY"}})
+    words = render_markdown(plan, "zh", DAY)
+    assert "QLoRA" in words and plan.budget.sentence["zh"] in re.sub(r"\\(.)", r"\1", words)
+    assert openpyxl.load_workbook(io.BytesIO(render_workbook(plan, "zh", DAY))).sheetnames[0] == "结论"
