@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 import types
 import typing
 from dataclasses import dataclass, field, fields
@@ -176,14 +177,21 @@ def kind_of(hint: Any) -> Kind | None:
 
 
 @functools.cache
+def _hint(text: Any, module: str) -> tuple[Any, Kind | None, bool]:
+    """(type, kind, whether None is allowed) of an annotation. `typing.get_type_hints` would read "str" anew for each field."""
+    hint = eval(text, vars(sys.modules[module])) if isinstance(text, str) else text  # noqa: S307 (annotations of our code)
+    hint, optional = _split_optional(hint)
+    return hint, kind_of(hint), optional
+
+
+@functools.cache
 def schema(record_type: type) -> dict[str, tuple[Any, Kind | None, bool]]:
     """Per field of a record type: (type, kind of quantity or None, whether None is allowed)."""
-    hints = typing.get_type_hints(record_type, include_extras=True)
-    result = {}
-    for one in fields(record_type):
-        hint, optional = _split_optional(hints[one.name])
-        result[one.name] = (hint, kind_of(hint), optional)
-    return result
+    hints = {}
+    for base in reversed(record_type.__mro__):
+        for name, text in vars(base).get("__annotations__", {}).items():
+            hints[name] = _hint(text, base.__module__)
+    return {one.name: hints[one.name] for one in fields(record_type)}
 
 
 @functools.cache

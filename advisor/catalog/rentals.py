@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from advisor.catalog.cards import Confidence
-from advisor.catalog.tables import Fact, facts, names
+from advisor.catalog.tables import Fact, facts, names, youngest
 from advisor.units import Bandwidth, Bytes, Money, MoneyPerTime, Q, Record, unit
 
 FILE = "instances.csv"
@@ -92,13 +92,15 @@ def instances(as_of: str | None = None) -> tuple[Instance, ...]:
 
     A mode without a price by then is None; so an old plan reads the prices of its day.
     """
+    if as_of is not None and as_of >= youngest(PRICES):
+        return instances()  # all that is known was known by then
     priced = set(names(PRICES))
     return tuple(_instance(name, facts(PRICES, name, as_of) if name in priced else {}) for name in names(FILE))
 
 
 def _instance(name: str, prices: dict[str, Fact]) -> Instance:
     known = facts(FILE, name)
-    youngest = max(prices.values(), key=lambda price: price.as_of, default=known["provider"])
+    last = max(prices.values(), key=lambda price: price.as_of, default=known["provider"])
     monthly = prices.get("monthly")
     return Instance(
         name=name,
@@ -106,8 +108,8 @@ def _instance(name: str, prices: dict[str, Fact]) -> Instance:
         **{field: known[field].value if field in known else "" for field in TEXTS},
         **{mode: prices[mode].read() if mode in prices else None for mode in MODES},
         monthly=Q(float(monthly.value), unit(monthly.unit.split(" / ")[0])) if monthly else None,
-        confidence=youngest.confidence,
-        source=youngest.source,
-        as_of=youngest.as_of,
-        as_of_precision=youngest.as_of_precision,
+        confidence=last.confidence,
+        source=last.source,
+        as_of=last.as_of,
+        as_of_precision=last.as_of_precision,
     )

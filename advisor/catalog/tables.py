@@ -94,6 +94,12 @@ def names(filename: str) -> tuple[str, ...]:
     return tuple(_facts(filename))
 
 
+@functools.cache
+def youngest(filename: str) -> str:
+    """The youngest date (ISO) of any fact in a long table."""
+    return max(fact.as_of for quantities in _facts(filename).values() for known in quantities.values() for fact in known)
+
+
 def facts(filename: str, name: str, as_of: str | None = None) -> dict[str, Fact]:
     """The facts on one name by quantity, as known on a date (ISO): of several values of a quantity the youngest counts.
 
