@@ -123,11 +123,14 @@ _MONEY_WORDS = {"USD": "美元", "CNY": "元"}
 
 
 def money(value: Quantity, lang: str, digits: int = 3) -> str:
-    """An amount of money: cents below 10, else whole; large amounts in the language's words."""
+    """An amount of money to `digits` figures: cents below 10, else whole; large amounts in the language's words."""
     from babel.numbers import format_currency
 
     currency = currency_of(value)
     amount = value.m_as(currency)
+    if abs(amount) >= 10**digits:
+        step = 10 ** (math.floor(math.log10(abs(amount))) - digits + 1)
+        amount = round(amount / step) * step
     if lang == "zh":
         if abs(amount) >= 1e4:
             return compact(amount, lang, digits) + _MONEY_WORDS[currency]

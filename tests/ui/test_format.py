@@ -32,6 +32,7 @@ from advisor.units import Q
         (lambda lang: money(Q(41, "USD"), lang), "$41", "US$41"),
         (lambda lang: money(Q(3.456, "USD"), lang), "$3.46", "US$3.46"),
         (lambda lang: money(Q(35_000, "CNY"), lang), "CN¥35,000", "3.5万元"),
+        (lambda lang: money(Q(562_322, "USD"), lang), "$562,000", "56.2万美元"),
         (lambda lang: money(Q(2.5e6, "USD"), lang), "$2.5M", "250万美元"),
         (lambda lang: money_range(Q(33, "USD"), Q(58, "USD"), lang), "$33 – 58", "US$33 – 58"),
         (lambda lang: money_range(Q(12e3, "CNY"), Q(35e3, "CNY"), lang), "CN¥12,000 – 35,000", "1.2万 – 3.5万元"),
