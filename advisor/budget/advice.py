@@ -28,6 +28,7 @@ def advise(
     said = [
         *_price(inputs, offer, used, day),
         *_spot(inputs, offer, spot, ways),
+        *(_dearer(inputs, used) if inputs.purchase.mode == "spot" else ()),
         *_commitment(inputs, ways, owned),
         *_rest(inputs, found),
     ]
@@ -182,6 +183,32 @@ def _spot(inputs: BudgetInputs, offer: Offer, spot: SpotEstimate, ways: tuple[Mo
                 )
             )
     return said
+
+
+def _dearer(inputs: BudgetInputs, used: PriceUsed) -> list[Advice]:
+    """Whether the card is cheaper on demand elsewhere than on spot here; one machine only, for several need one network."""
+    purchase, job = inputs.purchase, inputs.job
+    if job.gpus > job.gpus_per_node or purchase.provider or purchase.region:
+        return []
+    found = prices.gpu_prices(
+        currency=purchase.currency,
+        as_of=purchase.as_of,
+        quotes=inputs.quotes,
+        market=purchase.market,
+        gpus_per_machine=job.gpus,
+    ).get(job.gpu)
+    if found is None or found.price >= used.per_gpu:
+        return []
+    usual, spot = found.price.m_as(used.per_gpu.units), used.per_gpu.m_as(used.per_gpu.units)
+    return [
+        remark(
+            "spot_dearer",
+            "warning",
+            f"On demand at {found.provider} the card costs {usual:.2f} {purchase.currency} an hour, less than {spot:.2f} on "
+            f"spot at {used.provider}: buy on demand.",
+            f"{found.provider} 的按量价为每卡时 {usual:.2f} {purchase.currency}，低于 {used.provider} 的竞价 {spot:.2f}：建议按量购买。",
+        )
+    ]
 
 
 def _times(spot: SpotEstimate, language: str = "en") -> str:

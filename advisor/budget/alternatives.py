@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,7 +203,7 @@ def _labels(table: Costs) -> dict[int, list[str]]:
 
     mark("cheapest", firm, lambda i: table.cost[i])
     mark("fastest", firm, lambda i: (table.finish[i], table.cost[i]))
-    mark("best_value", firm, lambda i: table.cost[i] * table.finish[i])
+    mark("best_value", firm, lambda i: math.log(max(table.cost[i], 1e-300)) + math.log(max(table.finish[i], 1e-300)))
     for kind in KINDS_LABELLED:
         mark(f"cheapest_{kind}", [i for i in firm if table.found[i][0].kind == kind], lambda i: table.cost[i])
     return labels

@@ -4,7 +4,8 @@ What is legal:
 - tensor parallelism stays inside a node, divides the attention heads, and divides or is divided by the key-value heads;
 - no stage of a pipeline is empty when the others hold layers / stages, rounded up (Megatron takes a shorter last stage);
   it needs at least as many micro-batches as stages; interleaving needs micro-batches in multiples of the stages;
-- context parallelism leaves each rank 2048 tokens or more; experts divide among the ranks of data and context;
+- context parallelism leaves each rank 2048 tokens or more; experts divide among the ranks of data and context, or,
+  where their number was asked for, of tensor parallelism too (Megatron folds them: whole experts on a tensor group);
 - ZeRO stages need more than one rank to shard over; 2 and 3 do not go with a pipeline except in torchtitan;
 - offload of optimizer states needs ZeRO 1 or more, of parameters ZeRO 3 (DeepSpeed's rule, also on one card);
 - tensor, pipeline and context parallelism come with Megatron and torchtitan only, unless asked for;
@@ -210,7 +211,7 @@ def _parallel_sizes(inputs: SearchInputs, options: dict[str, np.ndarray]) -> np.
         & (s % context == 0)
         & (s // context >= np.where(context > 1, 2048, 1))
         & (max(a.num_experts, 1) % expert == 0)
-        & ((data * context) % expert == 0)
+        & ((data * context * (tensor if inputs.expert_sizes else 1)) % expert == 0)
     )
     return np.column_stack([grid, data])[legal]
 
@@ -286,11 +287,11 @@ def illegal(architecture: Architecture, layout: Layout) -> str | None:
         return f"tensor parallel size {t} would cross nodes of {layout.gpus_per_node} GPUs; keep it inside a node."
     if layout.sequence_length % layout.context_parallel_size:
         return f"context parallel size {layout.context_parallel_size} does not divide {layout.sequence_length} tokens."
-    experts, shards = layout.expert_parallel_size, layout.data_parallel_size * layout.context_parallel_size
+    experts, shards = layout.expert_parallel_size, t * layout.data_parallel_size * layout.context_parallel_size
     if experts > 1 and not architecture.num_experts:
         return f"expert parallel size {experts} needs experts, but this model has none."
     if max(architecture.num_experts, 1) % experts:
         return f"expert parallel size {experts} does not divide the {architecture.num_experts} experts."
     if shards % experts:
-        return f"expert parallel size {experts} does not divide data x context = {shards} ranks."
+        return f"expert parallel size {experts} does not divide tensor x data x context = {shards} ranks."
     return None

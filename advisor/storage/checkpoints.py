@@ -18,7 +18,7 @@ from advisor.trail import Trail
 from advisor.units import Fraction, Q, Quantity, Record, Time, maximum, minimum, unit, where
 
 #: exp() of more than this is not a run that ends.
-LARGEST_EXPONENT = 600.0
+LARGEST_EXPONENT = 80.0
 
 
 def checkpoint_bytes(

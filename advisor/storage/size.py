@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from advisor.catalog import constant
@@ -42,6 +43,9 @@ def size_storage(inputs: StorageInputs) -> StorageEstimate:
 
     Raises UnitError or CatalogError (both ValueError) with one sentence for bad input.
     """
+    if inputs.checkpoint_interval is not None:
+        # a longer interval than the run saves once, at its end
+        inputs = replace(inputs, checkpoint_interval=minimum(inputs.checkpoint_interval, inputs.training_time))
     trail = Trail()
     market = shelf(inputs.market or market_of(inputs.provider), inputs.as_of)
     location = read_location(inputs.location, inputs.provider, providers(), regions())
