@@ -23,7 +23,11 @@ def read_scenario(path: str) -> Any:
     from advisor.scenario import Scenario
 
     try:
-        text = sys.stdin.read(LARGEST_SCENARIO + 1) if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+        if path == "-":
+            text = sys.stdin.read(LARGEST_SCENARIO + 1)
+        else:
+            with open(path, encoding="utf-8-sig") as file:
+                text = file.read(LARGEST_SCENARIO + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ValueError(f"The scenario file {path} cannot be read: {reason}.") from None
@@ -31,7 +35,7 @@ def read_scenario(path: str) -> Any:
         raise ValueError(f"The scenario file {path} is larger than {LARGEST_SCENARIO // 1000} kB; that is not a scenario.")
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         place = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise ValueError(f"The scenario file {path} is not JSON{place}.") from None
     return Scenario.from_dict(data)

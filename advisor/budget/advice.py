@@ -206,7 +206,8 @@ def _dearer(inputs: BudgetInputs, used: PriceUsed) -> list[Advice]:
             "warning",
             f"On demand at {found.provider} the card costs {usual:.2f} {purchase.currency} an hour, less than {spot:.2f} on "
             f"spot at {used.provider}: buy on demand.",
-            f"{found.provider} 的按量价为每卡时 {usual:.2f} {purchase.currency}，低于 {used.provider} 的竞价 {spot:.2f}：建议按量购买。",
+            f"{found.provider} 的按量价为每卡时 {usual:.2f} {purchase.currency}，"
+            f"低于 {used.provider} 的竞价 {spot:.2f}：建议按量购买。",
         )
     ]
 

@@ -135,7 +135,9 @@ def either(word: str, reader: Reader) -> Reader:
         try:
             return reader(key, value)
         except ScenarioError as error:
-            raise ScenarioError(str(error).replace(" must be ", f" must be {word!r} or ", 1)) from None
+            said = str(error)
+            whole = said.startswith(f"{key} must be ")  # else it is about a part, to which the word is no alternative
+            raise ScenarioError(said.replace(" must be ", f" must be {word!r} or ", 1) if whole else said) from None
 
     return read
 
