@@ -289,7 +289,9 @@ def build_uploads(lang: str) -> Any:
 
 def _link(name: str, lang: str) -> str:
     """A link's name: a rate stays, words are of the language."""
-    return t({"shipped device": ("shipped device", "寄送硬盘")}.get(name, (name, name)), lang)
+    if name == "shipped device":
+        return {"en": name, "zh": "寄送硬盘"}[lang]
+    return name
 
 
 def uploads_rows(plan: Any, lang: str) -> Rows:
