@@ -58,10 +58,11 @@ class Page:
         self.comparison = Comparison(self.model)
         self.keeper = PlanKeeper(self.texts, restore=self.model.restore, alerts=self.alerts)
         self.keeper.given = dict(self.model.accepted)
+        # before every panel: the plan is in the address, and so safe, when its numbers appear
+        self.model.observe(guard(self._answered), "revision")
         self.drawer = box(classes=("advisor-drawers",))
         self.root = classed(box(), "advisor-root")
         self.root.children = (self.keeper, self._header(), *self.parts())
-        self.model.observe(guard(self._answered), "revision")
 
     def parts(self) -> tuple[Any, ...]:
         """What stands below the header."""
