@@ -46,8 +46,10 @@ def test_search(scenario, capsys):
         ("[1]", "must be a dictionary"),
         ('{"model": "7B", "gpus": -1}', "gpus must be"),
         ("[" * 100_000, "is not JSON"),
+        ('{"model": "7B", "gpus": ' + "9" * 5000 + "}", "is not JSON"),
+        (" " * 1_000_001, "is larger than"),
     ],
-    ids=["cut", "list", "negative", "deep"],
+    ids=["cut", "list", "negative", "deep", "digits", "large"],
 )
 def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys, content, sentence):
     path = tmp_path / "bad.json"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from advisor import Plan, catalog, make_plan, search
+from advisor.scenario import ScenarioError
 from advisor.trail import evaluate
 from advisor.units import Q, Quantity
 
@@ -131,3 +132,91 @@ def test_more_tokens_cost_more_time_and_money():
     assert large.cluster.training_time.m_as("h") == pytest.approx(4 * small.cluster.training_time.m_as("h"))
     assert large.budget.total > small.budget.total
     assert large.memory.total == small.memory.total
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({"purchase": {"as_of": "2020-01-01"}}, "purchase: as_of must be .* or later"),
+        ({"model": "BLOOM 1.1B", "lora": {"targets": ["q_proj"]}}, "lora.targets: .*no module 'q_proj'"),
+        ({"purchase": {"provider": "nobody"}}, "purchase: No on_demand price"),
+        ({"data": {"location": "mars"}}, "data.location must be"),
+        ({"method": "full", "gpu": "h100", "gpus": 200_000}, "gpus: .*cannot be joined"),
+        ({"parallelism": {"expert": 8}}, "parallelism cannot be used: .*none"),
+        (
+            {"method": "full", "gpus": 16, "global_batch_size": 3, "parallelism": {"tensor": 1, "pipeline": 1, "context": 1}},
+            "glo",
+        ),
+    ],
+    ids=str,
+)
+def test_every_stage_refuses_with_one_sentence_that_names_the_key(data, sentence):
+    with pytest.raises(ScenarioError, match=sentence) as caught:
+        make_plan({"model": "7B", **data})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"model": "llama-3.1-8b", "sequence_length": 131072, "micro_batch_size": 16, "gpu": "h100"},
+        {"model": "llama-3.1-8b", "method": "full", "gpu": "t4", "parallelism": {"tensor": 2, "pipeline": 2}},
+        {
+            "model": "llama-3.1-8b",
+            "method": "full",
+            "gpu": "h100",
+            "gpus": 8,
+            "parallelism": {"tensor": 2, "sequence_parallel": False},
+        },
+    ],
+    ids=str,
+)
+def test_what_was_given_is_kept_even_where_nothing_fits(data):
+    layout = make_plan(data).cluster.layout
+    assert layout.micro_batch_size == data.get("micro_batch_size", layout.micro_batch_size)
+    for name, value in data.get("parallelism", {}).items():
+        assert getattr(layout, name if name == "sequence_parallel" else f"{name}_parallel_size") == value
+
+
+def test_a_batch_smaller_than_the_cluster_is_laid_out_with_model_parallelism():
+    """GPT-3 on 1 024 cards with 1 536 sequences a step (Narayanan et al. 2021, table 1) cannot be data parallel alone."""
+    scenario = {"model": "gpt-3 175b", "method": "full", "gpu": "a100-80", "gpus": 1024, "global_batch_size": 1536}
+    layout = make_plan({**scenario, "framework": "megatron"}).cluster.layout
+    assert layout.global_batch_size == 1536
+    assert layout.tensor_parallel_size * layout.pipeline_parallel_size > 1
+
+
+def test_a_purchase_in_cny_takes_cards_that_are_sold_at_home():
+    plan = make_plan({"model": "qwen2.5-72b", "method": "full", "purchase": {"currency": "CNY"}})
+    assert not plan.cluster.gpu.startswith(("H200", "B200", "GeForce"))
+    assert make_plan({"model": "8B", "purchase": {"provider": "AWS"}}).budget.price.provider == "AWS"
+
+
+def test_a_quote_needs_no_date_of_its_own():
+    quote = {"gpu": "4090", "price": "2 CNY/h"}
+    plan = make_plan({"model": "7B", "gpu": "4090", "gpus": 1, "purchase": {"quotes": [quote], "currency": "CNY"}})
+    assert plan.budget.price.origin == "quote"
+    with pytest.raises(ScenarioError, match=r"quotes\[0\].price must be given"):
+        make_plan({"model": "7B", "purchase": {"quotes": [{"gpu": "4090"}]}})
+
+
+def test_a_simple_job_has_few_remarks_and_the_stage_keeps_the_rest():
+    plan = make_plan({"model": "llama-3.1-8b", "tokens": "20 Mtoken"})
+    assert len(plan.advice) <= 8
+    codes = {one.code for one in plan.advice}
+    assert "storage.retention" not in codes
+    assert "storage.retention" in {one.code for one in plan.storage.advice}
+
+
+def test_an_expected_need_above_the_card_is_not_said_to_fit():
+    scenario = {"model": "llama-3.1-8b", "method": "full", "gpu": "a6000", "gpus": 1, "framework": "torchtune"}
+    plan = make_plan({**scenario, "optimizer_in_backward": True, "activation_recomputation": "full", "micro_batch_size": 2})
+    assert plan.memory.low < plan.memory.capacity < plan.memory.total
+    assert next(one for one in plan.advice if one.code == "tight").text["en"].endswith("do not count on it.")
+
+
+def test_an_interval_longer_than_the_run_costs_no_more_than_no_checkpoint():
+    job = {"model": "7B", "method": "full", "tokens": "1 Ttoken", "gpu": "a100-80", "gpus": 64, "purchase": {"mode": "spot"}}
+    hourly, never = (make_plan({**job, "checkpoint": {"interval": interval}}) for interval in ("1 h", "10 year"))
+    assert never.storage.checkpoint_interval == never.cluster.training_time
+    assert 5 < never.budget.total / hourly.budget.total < 100

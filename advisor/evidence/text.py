@@ -58,7 +58,7 @@ def _read_ends(path: Path) -> tuple[bytes, bool]:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= HEAD + TAIL:
-            return file.read(), False
+            return file.read(HEAD + TAIL), False  # a device has no size and no end
         head = file.read(HEAD)
         file.seek(-TAIL, os.SEEK_END)
         return head + b"\n" + file.read(TAIL), True

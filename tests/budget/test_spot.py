@@ -116,3 +116,10 @@ def test_the_time_lost_to_many_interruptions_has_the_right_spread():
     one_by_one = -np.log1p(np.expm1(-1.5 * 0.5) * random.random((4000, 500))) / 1.5
     assert many.mean() == pytest.approx(one_by_one.sum(axis=1).mean(), rel=0.005)
     assert many.std() == pytest.approx(one_by_one.sum(axis=1).std(), rel=0.06)
+
+
+def test_a_run_that_all_but_never_ends_is_still_simulated():
+    """200 000 segments that succeed once in e^40: more interruptions than an integer holds."""
+    walls, bills = simulate_spot(job(work=Q(1e6, "h"), interval=Q(5, "h"), rate=Q(20, "1/h")), samples=50)
+    assert np.isfinite(walls.magnitude).all()
+    assert (bills.m_as("h") > 1e6).all()

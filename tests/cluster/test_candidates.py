@@ -89,3 +89,16 @@ def test_an_illegal_layout_is_refused_in_one_sentence(layout, words):
     assert words in text
     assert text.endswith(".")
     assert illegal(find_architecture("llama-2-7b"), Layout(tensor_parallel_size=8)) is None
+
+
+def test_a_pipeline_may_end_in_a_shorter_stage(job):
+    """DeepSeek-V3 has 61 layers and was trained on 16 stages (its report, 3.1): fifteen of four layers and one of one."""
+    inputs = job("deepseek-v3", "full", 2e9, "megatron", counts=(256,), global_batch_size=4096)
+    stages = set(legal_layouts(inputs).pipeline.tolist())
+    assert 16 in stages and 32 not in stages
+
+
+def test_experts_may_be_folded_over_tensor_ranks_where_that_is_asked():
+    architecture = find_architecture("qwen3-30b-a3b")
+    assert illegal(architecture, Layout(tensor_parallel_size=2, data_parallel_size=4, expert_parallel_size=8)) is None
+    assert "16 does not divide" in illegal(architecture, Layout(data_parallel_size=8, expert_parallel_size=16))

@@ -85,3 +85,14 @@ def test_why_not_that_card(job):
     assert "slower" in why_not_card(inputs, choice, "A100 SXM4 80GB")["en"]
     assert "do not hold it" in why_not_card(inputs, choice, "T4")["en"] or "bf16" in why_not_card(inputs, choice, "T4")["en"]
     assert "bf16" in why_not_card(inputs, choice, "V100 SXM2 32GB")["en"]
+
+
+def test_slow_sharding_gives_way_to_a_tight_layout_that_is_quick(job):
+    """A LoRA of 7B on 16 cards of 24 GB behind 25G Ethernet: ZeRO-3 would wait for four fifths of each step."""
+    choice = choose(job("qwen2.5-7b", "lora", 2e8, "transformers", gpus=("GeForce RTX 4090",), counts=(16,)))
+    assert choice.layout.zero_stage < 3
+    assert choice.communication_share.m_as("") < 0.3
+
+
+def test_clusters_are_not_made_of_consumer_cards(job):
+    assert gpu(choose(job("qwen2.5-7b", "lora", 2e8, "transformers", counts=(16,))).gpu).segment != "consumer"
