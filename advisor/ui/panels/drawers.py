@@ -14,6 +14,7 @@ from advisor.ui.bridge import PlanKeeper
 from advisor.ui.format import compact, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models import Comparison, PlanModel, headline
 from advisor.ui.models.comparison import MOST
+from advisor.ui.panels.kits import KitPart
 from advisor.ui.panels.parts import box, button, make, row, small, table, text, title, verdict
 from advisor.ui.panels.summary import METHODS
 from advisor.ui.text import N_, Texts
@@ -131,7 +132,8 @@ class ReportDrawer:
             one = button(texts, label, primary=kind == "html")
             one.on_click(guard(lambda _, kind=kind: self.download(kind)))
             buttons.append(one)
-        self.root = box(heading, row(*buttons), classes=("advisor-card", "advisor-drawer"))
+        self.kit = KitPart(model, keeper, texts, guard)
+        self.root = box(heading, row(*buttons), self.kit.root, classes=("advisor-card", "advisor-drawer"))
 
     def download(self, kind: str) -> None:
         """Write the report and hand it to the browser."""
