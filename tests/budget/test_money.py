@@ -36,7 +36,7 @@ def test_conversion_there_and_back():
 def test_the_published_rate_of_the_day():
     # ECB reference rate as quoted on 2026-08-22: 6.7206 CNY per USD.
     assert exchange_rate("2026-11-30").cny_per_usd == pytest.approx(6.7206)
-    with pytest.raises(BudgetError, match="must be 2026-08-22 or later.*but 2000-01-01 was given"):
+    with pytest.raises(BudgetError, match=r"must be 2026-08-22 or later.*but 2000-01-01 was given"):
         exchange_rate("2000-01-01")
 
 
