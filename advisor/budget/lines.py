@@ -233,7 +233,8 @@ def storage_lines(ledger: Ledger, calendar: Quantity) -> None:
         price, source, moves = tier_price(ledger, tier)
         kept = after if tier.after else after * 0
         name = texts.of(texts.LINES, "storage")
-        name = texts.both(f"{name['en']}: {tier.role}", f"{name['zh']}：{tier.role}")
+        role = texts.of(texts.ROLES, tier.role)
+        name = texts.both(f"{name['en']}: {role['en']}", f"{name['zh']}：{role['zh']}")
         moved = (moves, *(drivers if tier.after else ()))
         ledger.line(
             "storage",

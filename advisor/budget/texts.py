@@ -18,6 +18,14 @@ LINES = {
     "support": ("Provider support plan", "厂商支持服务"),
     "operations": ("Operating people", "运维人力"),
 }
+ROLES = {
+    "raw": ("raw data", "原始数据"),
+    "shards": ("training data", "训练数据"),
+    "hot_checkpoints": ("checkpoints in use", "热检查点"),
+    "archived_checkpoints": ("archived checkpoints", "归档检查点"),
+    "environments": ("environments", "环境与镜像"),
+    "logs": ("logs", "日志"),
+}
 DRIVERS = {
     "time": ("training time", "训练时间"),
     "price": ("price of the machine", "机器单价"),

@@ -103,8 +103,10 @@ def test_labels_change_and_the_value_stays(kind):
 
 def test_a_discarded_widget_is_let_go():
     texts = Texts()
-    texts.bind(ipywidgets.Button(), description="Reload").close()
-    ipywidgets.Widget.close_all()
+    button = texts.bind(ipywidgets.Button(), description="Reload")
+    for widget in (button, button.layout, button.style):
+        widget.close()
+    del button, widget
     gc.collect()
     texts.lang = "zh"
     assert len(texts._bound) == 0
