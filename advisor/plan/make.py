@@ -193,7 +193,8 @@ def _batch_divides(resolved: Resolved, inputs: SearchInputs) -> bool:
     if not batch or not inputs.counts or all(name in parallelism for name in SIZES[1:4]):
         return True
     model = int(np.prod([parallelism.get(name, 1) for name in SIZES[1:4]]))
-    return batch % ((resolved.given("micro_batch_size") or 1) * max(inputs.counts[0] // model, 1)) == 0
+    least = (resolved.given("micro_batch_size") or 1) * (resolved.given("gradient_accumulation_steps") or 1)
+    return batch % (least * max(inputs.counts[0] // model, 1)) == 0
 
 
 def _least_count(resolved: Resolved) -> int:
@@ -212,6 +213,9 @@ def _as_given(resolved: Resolved, layout: Layout) -> bool:
         asked[key] = resolved.given(key)
     asked["offload"] = resolved.given("offload") or "none"
     asked["global_batch_size"] = resolved.values.get("global_batch_size")
+    count = resolved.given("gpus")
+    if isinstance(count, int) and layout.gpus != count:
+        return False
     return all(value is None or getattr(layout, name) == value for name, value in asked.items())
 
 
@@ -226,9 +230,16 @@ def _asked(resolved: Resolved, inputs: SearchInputs) -> Layout | None:
     micro = resolved.given("micro_batch_size") or 1
     steps = resolved.given("gradient_accumulation_steps")
     batch = resolved.values.get("global_batch_size")
+    if batch and steps and resolved.given("micro_batch_size") is None:
+        micro = max(batch // (steps * data), 1)
     if batch and batch % (micro * data):
         raise ScenarioError(
             f"global_batch_size must be a multiple of micro_batch_size x data = {micro * data}, but {batch} was given."
+        )
+    if batch and steps and batch != micro * data * steps:
+        raise ScenarioError(
+            f"global_batch_size must be micro_batch_size x gradient_accumulation_steps x data = {micro * steps * data} on "
+            f"{gpus} GPUs, but {batch} was given."
         )
     try:
         return Layout(
