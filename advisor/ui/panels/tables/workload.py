@@ -20,7 +20,11 @@ def size_of_job(plan: Plan, texts: Texts) -> str:
         (t("trained parameters"), compact(trained, lang), percent(trained / total, lang, 3)),
         (t("active parameters per token"), compact(active, lang), percent(active / total, lang, 3)),
         (t("compute per token"), f"{number(workload.flop_per_token.m_as('GFLOP / token'), lang)} GFLOP", ""),
-        (t("done by the GPU (causal half of attention, recomputation)"), f"{number(workload.hardware_flop_per_token.m_as('GFLOP / token'), lang)} GFLOP", ""),
+        (
+            t("done by the GPU (causal half of attention, recomputation)"),
+            f"{number(workload.hardware_flop_per_token.m_as('GFLOP / token'), lang)} GFLOP",
+            "",
+        ),
         (t("compute of the whole run"), f"{workload.training_flop.m_as('FLOP'):.2e} FLOP", ""),
     ]
     return table([(t("quantity"), False), (t("value"), True), (t("share"), True)], rows)
