@@ -472,14 +472,14 @@ def act(dice: random.Random, visitor: Visitor, server: Server) -> str:
     )
     try:
         if what == "open":
-            page.goto(address(server, dice.choice(STAGES)), timeout=60_000)
+            page.goto(address(server, dice.choice(STAGES)), timeout=60_000, wait_until="commit")
         elif what == "change":
             page.locator(".advisor-figures .advisor-figure").first.wait_for(timeout=60_000)
             page.get_by_role("button", name=dice.choice(["QLoRA", "LoRA", "Full"]), exact=True).click(timeout=20_000)
         elif what == "go on":
             page.locator("a[data-advisor-nav]").nth(dice.randrange(6)).click(timeout=20_000)
         elif what == "reload":
-            page.reload(timeout=30_000)
+            page.reload(timeout=30_000, wait_until="commit")
         elif what == "close":
             page.close(run_before_unload=True)
         else:  # the tab goes without a word to the server
