@@ -207,42 +207,40 @@ def _needs(required: Any, limit: Any, planned: Any) -> tuple[Any, Any, dict[str,
     }  # fmt: skip
 
 
-def expect_scale_up(plan: Plan | None, system: System, gpus: int, collective: str = "all_reduce") -> Expectation:
-    """Of a collective over GPUs of one node."""
-    required = limit = basis = None
-    if plan is not None:
-        link = plan.cluster.interconnect
-        required, limit, basis = _needs(link.required_scale_up, link.required_scale_up_limit, link.scale_up_bandwidth)
-    usual = healthy_scale_up(system, gpus, collective)
+def _of_links(subject: str, needs: tuple, usual: tuple | None) -> Expectation:
+    """What the plan needs (required, limit, basis) together with what is healthy (value, alarm, source, basis)."""
+    required, limit, basis = needs
+    healthy, alarm, source, usual_basis = usual or (None, None, "", None)
     return Expectation(
-        subject="scale_up",
-        label=LABELS["scale_up"],
+        subject=subject,
+        label=LABELS[subject],
         required=required,
         limit=limit,
-        healthy=usual[0] if usual else None,
-        alarm=usual[1] if usual else None,
-        basis=_joined(basis, usual[3] if usual else None),
-        source=usual[2] if usual else "",
+        healthy=healthy,
+        alarm=alarm,
+        basis=_joined(basis, usual_basis),
+        source=source,
     )
+
+
+def expect_scale_up(plan: Plan | None, system: System, gpus: int, collective: str = "all_reduce") -> Expectation:
+    """Of a collective over GPUs of one node."""
+    needs = (None, None, None)
+    if plan is not None:
+        link = plan.cluster.interconnect
+        needs = _needs(link.required_scale_up, link.required_scale_up_limit, link.scale_up_bandwidth)
+    usual = healthy_scale_up(system, gpus, collective)
+    return _of_links("scale_up", needs, usual)
 
 
 def expect_scale_out(plan: Plan | None, system: System, nodes: int, collective: str = "all_reduce") -> Expectation:
     """Of a collective over several nodes, per node."""
-    required = limit = basis = None
+    needs = (None, None, None)
     if plan is not None:
         link = plan.cluster.interconnect
-        required, limit, basis = _needs(link.required_scale_out, link.required_scale_out_limit, link.scale_out_bandwidth)
+        needs = _needs(link.required_scale_out, link.required_scale_out_limit, link.scale_out_bandwidth)
     usual = healthy_scale_out(system, nodes, collective)
-    return Expectation(
-        subject="scale_out",
-        label=LABELS["scale_out"],
-        required=required,
-        limit=limit,
-        healthy=usual[0] if usual else None,
-        alarm=usual[1] if usual else None,
-        basis=_joined(basis, usual[3] if usual else None),
-        source=usual[2] if usual else "",
-    )
+    return _of_links("scale_out", needs, usual)
 
 
 def expect_nic(system: System, line: Quantity | None = None) -> Expectation | None:

@@ -123,16 +123,19 @@ def memory_sources(texts: Texts) -> str:
         )
         for one in accuracy_by_source()
     ]
-    columns = [
+    return table([*_columns(t), (t("fits or not"), True)], rows)
+
+
+def _columns(t: Callable[[str], str]) -> list[tuple[str, bool]]:
+    """What is said of every source, of memory or of speed: (heading, whether it is a number)."""
+    return [
         (t("source"), False),
         (t("used for"), False),
         (t("runs"), True),
         (t("median error"), True),
         (t("bias"), True),
         (t("in the range"), True),
-        (t("fits or not"), True),
     ]
-    return table(columns, rows)
 
 
 def speed_sources(texts: Texts) -> str:
@@ -151,15 +154,7 @@ def speed_sources(texts: Texts) -> str:
         )
         for one in by_source()
     ]
-    columns = [
-        (t("source"), False),
-        (t("used for"), False),
-        (t("runs"), True),
-        (t("median error"), True),
-        (t("bias"), True),
-        (t("in the range"), True),
-    ]
-    return table(columns, rows)
+    return table(_columns(t), rows)
 
 
 def rules(texts: Texts) -> str:
