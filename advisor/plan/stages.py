@@ -13,6 +13,7 @@ from advisor.budget.refresh import user_quotes
 from advisor.catalog import GPU
 from advisor.cluster import HostEstimate, HostInputs, size_host
 from advisor.memory import MemoryEstimate, MemoryInputs, escalate
+from advisor.memory.parts import width_of
 from advisor.network import (
     CommunicationInputs,
     Fabric,
@@ -33,7 +34,6 @@ from advisor.workload import WorkloadEstimate, WorkloadInputs, estimate_workload
 
 #: Shares of the step that may be spent waiting: what is good, and the line where one must act.
 GOOD, LIMIT = 0.1, 0.2
-BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "none": 0.0}
 
 
 def plan_workload(resolved: Resolved, training: Training, layout: Layout) -> WorkloadEstimate:
@@ -127,16 +127,14 @@ def plan_storage(
     """Stage 4."""
     data, checkpoint, purchase = resolved["data"], resolved["checkpoint"], resolved["purchase"]
     interval = checkpoint["interval"]
-    per_parameter = unit("B / parameter")
-    states = BYTES[training.master] + 2 * BYTES[training.moments]
     return size_storage(
         StorageInputs(
             parameters_total=workload.parameters_total,
             parameters_trainable=workload.parameters_trainable,
             method=training.method,
-            weights_bytes=Q(BYTES.get(training.weights, 2.0), per_parameter),
-            optimizer_bytes=Q(states, per_parameter),
-            adapter_bytes=Q(BYTES[training.lora.dtype] if training.lora else 4.0, per_parameter),
+            weights_bytes=width_of(training.weights),
+            optimizer_bytes=width_of(training.master) + 2 * width_of(training.moments),
+            adapter_bytes=width_of(training.lora.dtype if training.lora else "fp32"),
             gpu=cluster.gpu,
             gpus=cluster.gpus,
             nodes=cluster.nodes,
