@@ -7,7 +7,9 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -183,7 +185,6 @@ def test_samples_used_here_are_recognised():
 
 
 @pytest.mark.training
-@pytest.mark.skipif(shutil.which("torchrun") is None, reason="no torchrun here")
 @pytest.mark.parametrize("test", ["ranks", "resume"])
 def test_the_kits_programs_run(two_nodes, tmp_path, test):
     """Two processes here: the sum comes out right; a killed rank goes on from its checkpoint with the same loss."""
@@ -191,7 +192,13 @@ def test_the_kits_programs_run(two_nodes, tmp_path, test):
     script = (kit / "acceptance.sh").read_text(encoding="utf-8")
     script = script.replace("GPUS=16", "GPUS=2").replace("NODES=2", "NODES=1").replace("GPUS_PER_NODE=8", "GPUS_PER_NODE=2")
     write(kit, {"acceptance.sh": script})
-    environment = {**os.environ, "CHECKPOINT_DIR": str(tmp_path / "save"), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        # torchrun stands beside the interpreter, which need not be on PATH
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "CHECKPOINT_DIR": str(tmp_path / "save"),
+        "OMP_NUM_THREADS": "1",
+    }
     subprocess.run([BASH, "acceptance.sh", test], cwd=kit, env=environment, check=True, capture_output=True)
     reports, unread = read_results([kit / "results"])
     assert unread == ()
