@@ -40,7 +40,7 @@ def soon(work: Callable[[], None]) -> None:
     except RuntimeError:
         work()
         return
-    loop.call_later(0.01, work)
+    loop.call_later(0.002, work)
 
 
 class Page:
@@ -83,7 +83,7 @@ class Page:
     def answer(self) -> Any:
         """The bar that stays, with what can be done with the plan."""
         self.summary = SummaryBar(self.model, self.texts, self.guard)
-        children = [self.summary.figures, row(*self._actions()), self.summary.since]
+        children = [self.summary.figures, row(*self._actions()), self.summary.ways, self.summary.since]
         return make(ipywidgets.GridBox, "advisor-answer", children=children)
 
     def _actions(self) -> list[Any]:

@@ -51,6 +51,7 @@ class Chart(anywidget.AnyWidget):
     revision = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, chart: Any = None, rows: Mapping[str, Rows] | Rows | None = None, **traits: Any) -> None:
+        self._reads: list[str] = []
         traits.setdefault("themes", configs())
         super().__init__(**traits)
         self.on_msg(self._answer)
@@ -63,7 +64,8 @@ class Chart(anywidget.AnyWidget):
         rows: as in `push`; rows inside the chart are taken out of it.
         """
         spec, inside = split(chart if isinstance(chart, dict) else chart.to_dict(validate=False))
-        given = named(rows, spec) if rows is not None else {}
+        self._reads = data_names(spec)
+        given = named(rows, self._reads) if rows is not None else {}
         same = spec == self.spec
         with self.hold_sync():
             if not same:
@@ -76,7 +78,7 @@ class Chart(anywidget.AnyWidget):
 
         Rows are dicts or a DataFrame. NaN and infinity become null, NumPy numbers and dates what JSON holds.
         """
-        given = named(rows, self.spec)
+        given = named(rows, self._reads)
         with self.hold_sync():
             self._set({**self.datasets, **given}, description)
 
@@ -135,9 +137,8 @@ def data_names(spec: Any) -> list[str]:
     return list(found)
 
 
-def named(rows: Mapping[str, Rows] | Rows, spec: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Rows by data name. Raises ValueError when the chart reads no such name."""
-    known = data_names(spec)
+def named(rows: Mapping[str, Rows] | Rows, known: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Rows by data name, of those a chart reads. Raises ValueError when it reads no such name."""
     if not isinstance(rows, Mapping):
         if len(known) != 1:
             raise ValueError(f"This chart reads {', '.join(known) or 'no data by name'}: give rows as {{name: rows}}.")
