@@ -93,12 +93,26 @@ def _gib(value: Quantity) -> str:
     return f"{value.m_as('GiB / GPU'):.1f} GiB ({value.m_as('GB / GPU'):.1f} GB)"
 
 
+def _cure(memory: Any) -> tuple[str, str]:
+    """The ladder up to the rung that fits: its rungs stand on each other, so the last alone would be no cure."""
+    fits = next((index for index, rung in enumerate(memory.escalation) if rung.verdict == "fits"), None)
+    if fits is None:
+        return "", ""
+    rungs = [rung for rung in memory.escalation[: fits + 1] if rung.change not in ("larger_card", "more_cards")]
+    rungs = rungs if memory.escalation[fits] in rungs else [memory.escalation[fits]]
+    en, zh = (
+        "; ".join(rung.text["en"].rstrip(".") for rung in rungs),
+        "；".join(rung.text["zh"].rstrip("。") for rung in rungs),
+    )
+    together = (" (together)", "（合起来）") if len(rungs) > 1 else ("", "")
+    return f" Cheapest cure{together[0]}: {en}.", f"最省事的办法{together[1]}：{zh}。"
+
+
 def _memory(plan: Plan) -> list[Advice]:
     memory, gpu = plan.memory, plan.cluster.gpu
     need, room = _gib(memory.total), _gib(memory.capacity)
     if memory.verdict == "does_not_fit":
-        way = next((rung for rung in memory.escalation if rung.verdict == "fits"), None)
-        en, zh = (f" Cheapest cure: {way.text['en']}", f"最省事的办法：{way.text['zh']}") if way else ("", "")
+        en, zh = _cure(memory)
         return [
             _remark(
                 "does_not_fit",

@@ -7,14 +7,15 @@ from typing import Any
 
 from advisor import charts
 from advisor.budget.money import rounded
-from advisor.plan import Plan
+from advisor.plan import Plan, ways_out
 from advisor.report import accuracy, appendix
 from advisor.report.cells import plain
 from advisor.report.document import Document, Fact, Figure, Grid, Remark, Section
-from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
+from advisor.ui.format import date, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models.answer import Headline, headline
 from advisor.ui.panels import tables
 from advisor.ui.panels.parts import Table
+from advisor.ui.panels.summary import tokens
 from advisor.ui.text import N_, Texts
 
 METHODS = {"full": N_("Full fine-tuning"), "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
@@ -47,15 +48,22 @@ def compose(plan: Plan, lang: str, day: datetime.date | None = None) -> Document
     return Document(
         lang=lang,
         title=t("Training plan: %(model)s", model=one.model),
-        subtitle=f"{method} · {compact(one.tokens.m_as('token'), lang)} token",
+        subtitle=f"{method} · {tokens(one, texts)}",
         day=day.isoformat(),
         dated=t("Made on %(date)s · prices of %(prices)s", date=date(day, lang), prices=date(one.as_of, lang)),
         verdict=one.verdict,
         answer=_answer(one, texts),
         facts=_facts(one, plan, texts),
-        sentence=texts.pick(plan.budget.sentence),
+        sentence=_sentence(plan, texts),
         sections=sections,
     )
+
+
+def _sentence(plan: Plan, texts: Texts) -> str:
+    """What the budget says; where nothing fits, what would."""
+    if plan.memory.verdict != "does_not_fit":
+        return texts.pick(plan.budget.sentence)
+    return texts.pick(next(one.text for one in plan.advice if one.code == "does_not_fit"))
 
 
 def _answer(one: Headline, texts: Texts) -> str:
@@ -66,7 +74,7 @@ def _answer(one: Headline, texts: Texts) -> str:
         "tight": N_("Borderline: %(cards)s, %(need)s of %(room)s expected on each card, and the range reaches over it."),
         "does_not_fit": N_(
             "It does not fit: %(cards)s would need %(need)s on each card, which has %(room)s. "
-            "Time and cost hold only if it did."
+            "There is no time and no cost before it does."
         ),
         "unknown": N_("%(cards)s: each card needs %(need)s; what it has (%(room)s) is not known."),
     }[one.verdict]
@@ -88,9 +96,19 @@ def _facts(one: Headline, plan: Plan, texts: Texts) -> tuple[Fact, ...]:
     cost, low, high = (rounded(value, one.cost_low, one.cost_high) for value in (one.cost, one.cost_low, one.cost_high))
     dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
     need = f"{number(plan.memory.low.m_as('GiB / GPU'), lang)} – {number(one.need_high.m_as('GiB / GPU'), lang)} GiB"
-    return (
+    first = (
         Fact(name=t("Cards"), value=_cards(one, lang), below=" · ".join(filter(None, (nodes, network)))),
         Fact(name=t("VRAM per card"), value=size(one.need, lang), below=need),
+    )
+    if one.verdict == "does_not_fit":
+        ways = " · ".join(texts.pick(way.text) for way in ways_out(plan))
+        return (
+            *first,
+            Fact(name=t("Time and cost"), value="—", below=t("none while it does not fit")),
+            *((Fact(name=t("To make it fit:").rstrip(":："), value=ways),) if ways else ()),
+        )
+    return (
+        *first,
         Fact(name=t("Time"), value=duration(one.time, lang), below=duration_range(one.time_low, one.time_high, lang)),
         Fact(name=t("Cost, all in"), value=money(cost, lang), below=f"{money_range(low, high, lang)} · {dated}"),
         Fact(

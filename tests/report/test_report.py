@@ -222,7 +222,7 @@ def test_the_command_writes_a_report(tmp_path, capsysbinary):
 def test_a_plan_that_does_not_fit_says_so_first(plans):
     words = render_markdown(plans["does not fit"], "en", DAY)
     first = words.split("## ")[0]
-    assert "It does not fit" in first and "only if it did" in first
+    assert "It does not fit" in first and "no time and no cost before it does" in first and "CNY" not in first
     assert "**Stop:**" in words[words.index("## What must be known") :].split("\n")[2]
 
 

@@ -332,3 +332,20 @@ def test_an_error_message_is_held_against_the_plan(monkeypatch):
     monkeypatch.setattr(page.keeper, "save_file", lambda *file: sent.append(file))
     page.panel._kit()
     assert sent[0][0] == "acceptance.zip" and sent[0][2].startswith(b"PK")
+
+
+def test_what_does_not_fit_says_so_first_and_a_click_makes_it_fit():
+    page = app.page("02_vram_budget")
+    page.model.restore({**START, "gpu": "GeForce RTX 4090", "gpus": 1, "sequence_length": 8192})
+    shown = words_of(page.summary.figures.value)
+    assert "Does not fit: needs 30.7 GiB, the card has 24" in shown and "none while it does not fit" in shown
+    assert "$" not in shown and "Cost, all in" not in shown
+    buttons = page.summary.ways.children[1:]
+    assert [one.description.split(" · ")[0] for one in buttons][:2] == ["Fused loss", "Fused loss + QLoRA"]
+    page.texts.lang = "zh"
+    assert page.summary.ways.children[1].description.startswith("融合交叉熵")
+    page.summary.ways.children[2].click()
+    assert page.model.plan.memory.verdict == "fits" and page.model.given["method"] == "qlora"
+    assert page.summary.ways.children == ()
+    page.keeper.undo()
+    assert page.model.plan.memory.verdict == "does_not_fit" and len(page.summary.ways.children) == len(buttons) + 1

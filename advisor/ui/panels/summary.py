@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from advisor.plan import WayOut, applied, ways_out
+from advisor.plan.ways import short
 from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models import PlanModel, differences, headline
 from advisor.ui.models.answer import Headline
-from advisor.ui.panels.parts import SIGNS, VERDICTS, escape, text
+from advisor.ui.panels.parts import SIGNS, VERDICTS, button, escape, row, text
 from advisor.ui.text import N_, Texts
 
 _NAMES = {
@@ -21,13 +23,19 @@ METHODS = {"full": N_("Full fine-tuning"), "lora": "LoRA", "qlora": "QLoRA", "do
 
 
 class SummaryBar:
-    """The figures of the answer and, below them, what changed since the last one. Two pieces of HTML: `figures`, `since`."""
+    """The figures of the answer, the ways out where it does not fit, and what changed since the last one.
+
+    `figures` and `since` are HTML; `ways` is a row of buttons, each of which changes the scenario (undo takes it back).
+    """
 
     def __init__(self, model: PlanModel, texts: Texts, guard: Any) -> None:
         self.model, self.texts = model, texts
         self.figures = text("", "advisor-figures")
         self.since = text("", "advisor-since")
-        self._words = ""
+        self.guard = guard
+        self.ways = row(classes=("advisor-row", "advisor-ways"))
+        self._offered: tuple[WayOut, ...] = ()
+        self._ways_of: Any = None
         model.observe(guard(lambda _: self.render()), ["revision", "problem"])
         texts.follow(self.render)
 
@@ -40,6 +48,41 @@ class SummaryBar:
         one = headline(self.model.plan)
         self.figures.value = "".join(blocks(one, self.texts, old=self.model.problem is not None))
         self.since.value = self._since()
+        self._offer()
+
+    def _offer(self) -> None:
+        """The ways out of this plan, once its numbers are on screen: each is planned before it is offered."""
+        plan = self.model.plan
+        if self._ways_of is plan:
+            self._label()
+            return
+        self._ways_of, self._offered = plan, ()
+        self._label()
+        if plan.memory.verdict == "does_not_fit":
+            self.model.later(lambda: self._found(plan))
+
+    def _found(self, plan: Any) -> None:
+        if self.model.plan is plan:
+            self._offered = ways_out(plan, self.model.plan_of)
+            self._label()
+
+    def _label(self) -> None:
+        """The buttons, in the present language."""
+        texts = self.texts
+        if not self._offered:
+            self.ways.children = ()
+            return
+        buttons = []
+        for one in self._offered:
+            sign, need = SIGNS[one.verdict], number(one.need.m_as("GiB / GPU"), texts.lang)
+            made = button(texts, f"{texts.pick(one.text)} · {sign} {need} GiB", "advisor-way", f"advisor-way-{one.verdict}")
+            made.tooltip = texts.t("Plan it this way: %(verdict)s", verdict=texts.t(VERDICTS[one.verdict]))
+            made.on_click(self.guard(lambda _, changes=one.changes: self._take(changes)))
+            buttons.append(made)
+        self.ways.children = (text(f"<b>{escape(texts.t('To make it fit:'))}</b>"), *buttons)
+
+    def _take(self, changes: dict[str, Any]) -> None:
+        self.model.given = applied(self.model.given, changes)
 
     def _since(self) -> str:
         t = self.texts.t
@@ -72,37 +115,60 @@ def _gib(value: Any, lang: str) -> str:
 
 
 def blocks(one: Headline, texts: Texts, old: bool = False) -> list[str]:
-    """Verdict, cards, time and cost, each a piece of HTML. old: the numbers are of the plan before a refused change."""
+    """Verdict, cards, time and cost, each a piece of HTML. old: the numbers are of the plan before a refused change.
+
+    A plan that does not fit has no time and no cost: its verdict takes their place.
+    """
     t, lang = texts.t, texts.lang
     method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
-    job = f"{one.model} · {method} · {compact(one.tokens.m_as('token'), lang)} token"
-    room = _gib(one.room, lang)
-    words = {
-        "fits": t("Fits one card") if one.gpus == 1 else t("Fits %(count)s cards", count=one.gpus),
-        "tight": t("Borderline"),
-        "does_not_fit": t("Does not fit"),
-        "unknown": t("unknown"),
-    }[one.verdict]
-    high = _gib(one.need_high, lang)
-    need = t("%(need)s of %(room)s GiB, up to %(high)s", need=_gib(one.need, lang), room=room, high=high)
+    job = f"{one.model} · {method} · {tokens(one, texts)}"
+    stale = " advisor-old" if old else ""
     if one.gpus == 1:
         network = t("no interconnect needed")
     else:
         network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
     nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
     below = " · ".join(filter(None, (nodes, network)))
+    cards = _figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {short(one.gpu)}", below, stale)
+    if one.verdict == "does_not_fit":
+        never = t("none while it does not fit")
+        return [
+            _verdict(one, texts, job, stale + " advisor-stopped"),
+            cards,
+            _figure(t("Time and cost"), "—", never, stale + " advisor-muted"),
+        ]
     dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
-    stale = " advisor-old" if old else ""
     time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
     return [
-        f'<div class="advisor-block{stale}"><small>{escape(job)}</small>'
-        f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> '
-        f"{escape(words)}</span>"
-        f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(need)}</span></div>',
-        _figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {one.gpu}", below, stale),
+        _verdict(one, texts, job, stale),
+        cards,
         _figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
         _figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
     ]
+
+
+def tokens(one: Headline, texts: Texts) -> str:
+    """The training data of a plan, in tokens."""
+    return texts.t("%(count)s tokens", count=compact(one.tokens.m_as("token"), texts.lang))
+
+
+def _verdict(one: Headline, texts: Texts, job: str, classes: str) -> str:
+    """The job, and whether it fits."""
+    t, lang = texts.t, texts.lang
+    need, room, high = (_gib(value, lang) for value in (one.need, one.room, one.need_high))
+    words = {
+        "fits": t("Fits one card") if one.gpus == 1 else t("Fits %(count)s cards", count=one.gpus),
+        "tight": t("Borderline"),
+        "does_not_fit": t("Does not fit: needs %(need)s GiB, the card has %(room)s", need=need, room=room),
+        "unknown": t("unknown"),
+    }[one.verdict]
+    below = t("%(need)s of %(room)s GiB, up to %(high)s", need=need, room=room, high=high)
+    return (
+        f'<div class="advisor-block{classes}"><small>{escape(job)}</small>'
+        f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> '
+        f"{escape(words)}</span>"
+        f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(below)}</span></div>'
+    )
 
 
 def _figure(name: str, value: str, below: str, stale: str) -> str:
