@@ -6,14 +6,21 @@ from typing import Any
 
 from advisor.handoff.engines import LAUNCHERS
 from advisor.handoff.job import CHECKPOINTS, DATA, LOCAL, OWN_MODEL, Job
+from advisor.handoff.skypilot import mounts_storage, offers
 from advisor.handoff.text import one_line
 from advisor.handoff.versions import checked_against, engines_table, header
 
 START = {
-    "skypilot": "sky jobs launch skypilot.yaml   # a managed job: it is started again elsewhere when a spot machine is taken",
     "kubernetes": "kubectl apply -f storage.yaml\nkubectl apply -f trainjob.yaml   # or pytorchjob.yaml without Trainer v2",
     "slurm": "sbatch job.sbatch",
 }
+MANAGED = "sky jobs launch skypilot.yaml   # a managed job: it is started again elsewhere when a spot machine is taken"
+#: A managed job's machine goes when the job ends, and with it what lies on its disk alone.
+UNMANAGED = (
+    "sky launch -c run skypilot.yaml\n"
+    f"rsync -a run:{CHECKPOINTS}/ checkpoints/   # this cloud mounts no storage: take checkpoints home yourself\n"
+    "sky down run"
+)
 TOKENS = ("torchrun", "accelerate", "deepspeed")
 CHAT = ("llamafactory", "axolotl", "torchtune")
 
@@ -21,7 +28,10 @@ CHAT = ("llamafactory", "axolotl", "torchtune")
 def readme(job: Job, engine: str, trainer: str) -> str:
     """`README.md` of the kit."""
     several = job.nodes > 1
-    start = START.get(engine, "bash launch.sh" + ("   # on every node: NODE_RANK=0.. MASTER_ADDR=<node 0>" if several else ""))
+    sky = MANAGED if engine != "skypilot" or mounts_storage(offers(job)) else UNMANAGED
+    start = {**START, "skypilot": sky}.get(
+        engine, "bash launch.sh" + ("   # on every node: NODE_RANK=0.. MASTER_ADDR=<node 0>" if several else "")
+    )
     checked = checked_against(trainer)
     if engine in LAUNCHERS:
         checked += f", {checked_against(engine)}"
@@ -44,7 +54,7 @@ def readme(job: Job, engine: str, trainer: str) -> str:
         "## First: put things where the kit looks for them",
         "",
         f"- Install: `pip install {engines_table()[trainer]['install']}`",
-        f"- Data under `{DATA}` (or set `DATA_DIR`): {_data(job, trainer)}",
+        f"- Data {_place(job, engine)}: {_data(job, trainer)}",
         f"- Checkpoints under `{job.checkpoints}` (or set `CHECKPOINT_DIR`): shared by all nodes and kept when machines go.",
         f"- Fast local disk, if any, is `{LOCAL}`: a cache. It is lost with the machine.",
         _model(job, trainer),
@@ -81,6 +91,12 @@ def markdown(text: str) -> str:
     return escaped
 
 
+def _place(job: Job, engine: str) -> str:
+    if engine == "skypilot" and not mounts_storage(offers(job)):
+        return f"into `data/` beside `skypilot.yaml`, which takes it along to `{DATA}`"
+    return f"under `{DATA}` (or set `DATA_DIR`)"
+
+
 def _data(job: Job, trainer: str) -> str:
     model = job.model if job.model != OWN_MODEL else "TOKENIZER"
     if trainer in TOKENS:
@@ -115,10 +131,12 @@ def _model(job: Job, trainer: str) -> str:
 def _third(job: Job, engine: str) -> str:
     if engine == "skypilot":
         return (
-            "`skypilot.yaml` already asks for spot first and falls back along `any_of`. `recover_on_exit_codes` restarts a run "
-            "that was asked to stop."
+            "`skypilot.yaml` already asks for spot first and falls back in the order of its `ordered` list, on-demand last. "
+            "`recover_on_exit_codes` restarts a run that was asked to stop."
             if job.spot
             else "The same command. To use spot, set `use_spot: true` once the second step has passed."
+            if mounts_storage(offers(job))
+            else "The same command. These machines are no place for spot: what lies on their disk goes with them."
         )
     if job.spot:
         return "Start the same command on spot machines; a machine that is taken sends SIGTERM, and the next start resumes."

@@ -123,7 +123,7 @@ def test_the_layout_of_the_plan_stands_in_each_file(scenario_name):
             task = yaml.safe_load(files["skypilot.yaml"])
             assert task["num_nodes"] == layout.nodes
             each = min(layout.gpus_per_node, layout.gpus)
-            assert all(one["accelerators"].endswith(f":{each}") for one in task["resources"]["any_of"])
+            assert all(one["accelerators"].endswith(f":{each}") for one in task["resources"]["ordered"])
         elif engine == "kubernetes":
             spec = yaml.safe_load(files["trainjob.yaml"])["spec"]["trainer"]
             assert spec["numNodes"] * spec["numProcPerNode"] == layout.gpus
@@ -173,9 +173,28 @@ def test_names_are_those_of_the_engines(scenario_name):
     task = yaml.safe_load(kits["skypilot"]["skypilot.yaml"])
     assert set(task) <= set(NAMES["skypilot"]["task"])
     assert set(task["resources"]) <= set(NAMES["skypilot"]["resources"])
-    for mount in task["file_mounts"].values():
+    for mount in task.get("file_mounts", {}).values():
         assert mount["store"].upper() in NAMES["skypilot"]["storage"]["store"]
         assert mount["mode"] in NAMES["skypilot"]["storage"]["mode"]
+
+
+def test_skypilot_asks_in_order_and_only_where_it_can():
+    """The planned mode first; no part of a machine; no cloud without mounts where another has the card."""
+
+    def wishes(name: str) -> list[tuple]:
+        resources = yaml.safe_load(kits_of(name)["skypilot"]["skypilot.yaml"])["resources"]
+        return [(one.get("infra"), one["accelerators"], one["use_spot"]) for one in resources["ordered"]]
+
+    spot = [use_spot for _, _, use_spot in wishes("full_spot")]
+    assert spot[0] and not spot[-1] and spot == sorted(spot, reverse=True)
+    assert not any(use_spot for _, _, use_spot in wishes("full_one_box"))
+    assert wishes("offload_one_box") == [("gcp", "A100-80GB:4", False), (None, "A100-80GB:4", False)]
+    # consumer cards: no cloud that mounts has them
+    assert {cloud for cloud, _, _ in wishes("lora_one_card")} == {"runpod", "vast"}
+    task = yaml.safe_load(kits_of("lora_one_card")["skypilot"]["skypilot.yaml"])
+    assert "file_mounts" not in task and 'ln -sfn "$PWD/data" /mnt/data' in task["setup"]
+    assert "sky jobs launch" not in kits_of("lora_one_card")["skypilot"]["README.md"]
+    assert "sky jobs launch" in kits_of("full_spot")["skypilot"]["README.md"]
 
 
 def test_layers_are_split_over_all_stages():
@@ -223,6 +242,11 @@ def test_refusals_say_why():
         kit_files(plan_of("lora_one_card"), "axolotel")
     with pytest.raises(HandoffError, match="only starts one"):
         kit_files(plan_of("lora_one_card"), "slurm", trainer="kubernetes")
+    spot = make_plan({**SCENARIOS["lora_one_card"], "purchase": {"mode": "spot"}})
+    with pytest.raises(
+        HandoffError, match=r"skypilot .*mount no storage with it: a spot machine .* its checkpoints; use slurm"
+    ):
+        kit_files(spot, "skypilot")
     unfit = make_plan({"model": "70B", "method": "full", "gpu": "a100-80", "gpus": 1})
     for engine in ENGINES:
         with pytest.raises(HandoffError, match="only for a plan that fits"):
