@@ -8,7 +8,7 @@ from typing import Any
 from advisor.handoff import refusals
 from advisor.handoff.job import CHECKPOINTS, DATA, Job
 from advisor.handoff.text import to_yaml, to_yaml_documents
-from advisor.handoff.versions import engines_table, header
+from advisor.handoff.versions import header, install_of
 
 IMAGE = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-devel"
 #: Device plug-ins' resource names: GPUs by maker, RDMA ports by the kind of network. Clusters may name theirs otherwise.
@@ -54,13 +54,13 @@ def _key(path: str) -> str:
     return path.replace("/", ".")
 
 
-def _command(trainer: str) -> list[str]:
+def _command(job: Job, trainer: str) -> list[str]:
     """The files are copied, since a mounted ConfigMap cannot be written to."""
     return [
         "bash",
         "-c",
         "set -e; cp -rL /kit /tmp/kit; cd /tmp/kit; "
-        f"pip install {engines_table()[trainer]['install']}; "
+        f"pip install {install_of(job, trainer)}; "
         'export NNODES="${PET_NNODES:-${NNODES:-1}}" NODE_RANK="${PET_NODE_RANK:-${RANK:-0}}" '
         'MASTER_ADDR="${PET_MASTER_ADDR:-${MASTER_ADDR:-127.0.0.1}}" MASTER_PORT="${PET_MASTER_PORT:-${MASTER_PORT:-29400}}"; '
         "exec bash launch.sh",
@@ -94,7 +94,7 @@ def train_job(job: Job, trainer: str, files: dict[str, str]) -> dict[str, Any]:
                 "image": IMAGE,
                 "numNodes": job.nodes,
                 "numProcPerNode": job.gpus_per_node,
-                "command": _command(trainer),
+                "command": _command(job, trainer),
                 "resourcesPerNode": _resources(job),
             },
             "runtimePatches": [
@@ -113,7 +113,7 @@ def pytorch_job(job: Job, trainer: str, files: dict[str, str]) -> dict[str, Any]
     container = {
         "name": "pytorch",
         "image": IMAGE,
-        "command": _command(trainer),
+        "command": _command(job, trainer),
         "env": [{"name": "NNODES", "value": str(job.nodes)}],
         "resources": _resources(job),
         "volumeMounts": mounts,

@@ -8,7 +8,7 @@ from advisor.handoff.engines import LAUNCHERS
 from advisor.handoff.job import CHECKPOINTS, DATA, LOCAL, OWN_MODEL, Job
 from advisor.handoff.skypilot import mounts_storage, offers
 from advisor.handoff.text import one_line
-from advisor.handoff.versions import checked_against, engines_table, header
+from advisor.handoff.versions import checked_against, header, install_of
 
 START = {
     "kubernetes": "kubectl apply -f storage.yaml\nkubectl apply -f trainjob.yaml   # or pytorchjob.yaml without Trainer v2",
@@ -53,7 +53,7 @@ def readme(job: Job, engine: str, trainer: str) -> str:
         "",
         "## First: put things where the kit looks for them",
         "",
-        f"- Install: `pip install {engines_table()[trainer]['install']}`",
+        f"- Install: `pip install {install_of(job, trainer)}`",
         f"- Data {_place(job, engine)}: {_data(job, trainer)}",
         f"- Checkpoints under `{job.checkpoints}` (or set `CHECKPOINT_DIR`): shared by all nodes and kept when machines go.",
         f"- Fast local disk, if any, is `{LOCAL}`: a cache. It is lost with the machine.",

@@ -8,7 +8,7 @@ from advisor import catalog
 from advisor.handoff import refusals
 from advisor.handoff.job import CHECKPOINTS, DATA, Job
 from advisor.handoff.text import one_line, to_yaml
-from advisor.handoff.versions import engines_table, header
+from advisor.handoff.versions import header, install_of
 
 #: SkyPilot's names of cards, by the catalog's. Most clouds say no form factor; those that do stand in NAMES_AT.
 ACCELERATORS = {
@@ -183,7 +183,7 @@ def skypilot_files(job: Job, trainer: str) -> dict[str, str]:
         'export MASTER_ADDR="$(echo "$SKYPILOT_NODE_IPS" | head -n1)"\n'
         "bash launch.sh\n"
     )
-    setup = f"pip install {engines_table()[trainer]['install']}\n"
+    setup = f"pip install {install_of(job, trainer)}\n"
     task: dict[str, Any] = {
         "name": job.name,
         "workdir": ".",

@@ -46,6 +46,8 @@ def torchrun_kit(job: Job) -> dict[str, str]:
     refusals.only_optimizers(job, engine, PLAIN_OPTIMIZERS, "accelerate" if job.training.optimizer == "lion" else "megatron")
     refusals.only_offload(job, engine, ("none", "optimizer_and_parameters"), "deepspeed")
     refusals.no_selective(job, engine, "megatron")
+    if job.training.fused_loss:
+        refusals.refuse(engine, "its training script computes the loss from whole logits, unfused", "accelerate")
     sharded = job.layout.zero_stage > 0 and job.gpus > 1
     if job.training.method == "qlora" and sharded:
         refusals.refuse(engine, "its training script does not shard 4-bit weights", "accelerate")

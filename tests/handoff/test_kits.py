@@ -253,6 +253,23 @@ def test_refusals_say_why():
             kit_files(unfit, engine)
 
 
+def test_what_a_plan_needs_beside_its_engine_is_installed():
+    def installed(name: str, engine: str) -> str:
+        return re.search(r"pip install ([^`]*)`", kits_of(name)[engine]["README.md"])[1]
+
+    assert "bitsandbytes==" in installed("qlora_one_card", "accelerate")
+    assert "bitsandbytes==" not in installed("lora_one_card", "accelerate")
+    assert "bitsandbytes==" in installed("full_pure_bf16_torchtune", "torchtune")
+    assert "liger-kernel==" in installed("dora_torchtune", "llamafactory")
+    # axolotl's own requirements name both, at other versions
+    assert "liger" not in installed("dora_torchtune", "axolotl") and "bitsandbytes" not in installed(
+        "qlora_one_card", "axolotl"
+    )
+    assert "bitsandbytes==" in yaml.safe_load(kits_of("qlora_one_card")["skypilot"]["skypilot.yaml"])["setup"]
+    plan = make_plan({**SCENARIOS["lora_one_card"], "attention": "flash"})
+    assert "flash-attn==" in kit_files(plan, "torchrun")["README.md"]
+
+
 HOSTILE = [
     "x'; touch /tmp/owned; '",
     '"; $(touch /tmp/owned) `touch /tmp/owned`',
