@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from advisor.budget.estimate import price_plan
 from advisor.budget.modes import Mixture, best_mixture, mixture_cost, reserved_break_even
-from advisor.budget.money import BudgetError, ExchangeRate, convert, exchange_rate, range_text, rounded
+from advisor.budget.money import BudgetError, ExchangeRate, convert, exchange_rate, range_text
 from advisor.budget.offers import Offer
 from advisor.budget.ownership import compare_buy_and_rent
 from advisor.budget.owning import OwnershipEstimate, OwnershipInputs
@@ -66,6 +66,5 @@ __all__ = [
     "price_plan",
     "range_text",
     "reserved_break_even",
-    "rounded",
     "simulate_spot",
 ]

@@ -344,3 +344,9 @@ def _leftovers(ledger: Ledger, machines: Quantity) -> None:
         address_price=ledger.local("address_price"),
         stopped=stopped,
     )
+
+
+def is_small(line: Any, total: Quantity) -> bool:
+    """Whether a line hardly counts: under a cent, or under a thousandth of the total. Such lines are shown as one."""
+    currency = str(total.units)
+    return line.amount.m_as(currency) < max(0.01, 1e-3 * total.m_as(currency))

@@ -77,54 +77,48 @@ def convert(money: Quantity, currency: str, rate: ExchangeRate | None = None) ->
     return converted.to(f"{money.units:~}".replace(have, currency))
 
 
-def _step(low: float, high: float, value: float) -> float:
-    """The finest power of ten worth printing: two digits of the half-width up to 3.5, one above (the PDG rounding rule)."""
-    half = max((high - low) / 2, abs(value) * 1e-3)
-    if half <= 0:
-        return 0.01
-    exponent = math.floor(math.log10(half))
-    leading = half / 10.0**exponent
-    return 10.0 ** (exponent - 1 if leading <= 3.55 else exponent)
+def money_text(amount: float, currency: str, language: str = "en") -> str:
+    """An amount as every screen, report and sentence writes it: cents below 10, whole and three figures above.
 
-
-def rounded(money: Quantity, low: Quantity, high: Quantity) -> Quantity:
-    """`money` with no more digits than its interval supports, in its own unit.
-
-    The last digit kept is that of the interval's half-width: two digits of it when it begins with 10 to 35, else one
-    (Particle Data Group, Review of Particle Physics, Introduction, section 5.3 "Rounding"). Never finer than a thousandth.
+    "$9.34", "$1,230", "CN¥2.5M"; in Chinese "9.34 美元", "1.23 万元". What is less than a cent is said to be so.
     """
-    money_unit = str(money.units)
-    value = money.m_as(money_unit)  # in `money_unit`
-    step = _step(low.m_as(money_unit), high.m_as(money_unit), value)  # in `money_unit`
-    return Q(round(value / step) * step, money_unit)
+    sign, word = {"USD": ("$", "美元"), "CNY": ("CN¥", "元")}[currency]
+    size, minus = abs(amount), "-" if amount < 0 else ""
+    if 0 < size < 0.005:
+        return f"<{sign}0.01" if language == "en" else f"不足 0.01 {word}"
+    steps = ((1e9, "B"), (1e6, "M")) if language == "en" else ((1e8, "亿"), (1e4, "万"))
+    for step, name in steps:
+        if size >= step * 0.99995:
+            shown, large = _figures(size / step), name
+            break
+    else:
+        shown, large = f"{size:.2f}" if round(size, 2) < 10 else _figures(size, whole=True), ""
+    return f"{minus}{sign}{shown}{large}" if language == "en" else f"{minus}{shown} {large}{word}"
 
 
-def _number(value: float, step: float) -> str:
-    decimals = max(0, -math.floor(math.log10(step))) if step < 1 else 0
-    return f"{round(value / step) * step:,.{decimals}f}"
+def _figures(value: float, whole: bool = False) -> str:
+    """Three significant figures, whole parts grouped by three and never cut; whole: no decimals."""
+    places = 2 - math.floor(math.log10(value))
+    text = f"{round(value, places):,.{0 if whole else max(places, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def span_text(low: float, high: float, currency: str, language: str = "en") -> str:
+    """Two amounts with what they share said once: "$33 – 58", "1.2 – 3.5 万元"."""
+    first, last = money_text(low, currency, language), money_text(high, currency, language)
+    if language == "en":
+        sign = {"USD": "$", "CNY": "CN¥"}[currency]
+        return f"{first} – {last.removeprefix(sign)}"
+    number, _, words = first.rpartition(" ")
+    return f"{number if number and words == last.rpartition(' ')[2] else first} – {last}"
 
 
 def range_text(money: Quantity, low: Quantity, high: Quantity, language: str = "en") -> str:
-    """ "410 USD (300 to 560)", each number with no more digits than the interval supports.
-
-    language "zh" counts from ten thousand on in 万 and from a hundred million on in 亿: "15 万美元（11 万至 35 万美元）".
-    """
+    """An amount and its range, as `money_text` writes amounts: "$410 ($300 – 560)", "15 万美元（11 – 35 万美元）"."""
     currency = currency_of(money)
     values = [one.m_as(currency) for one in (money, low, high)]  # in `currency`
-    step = _step(values[1], values[2], values[0])
-    if language == "en":
-        shown = [_number(value, step) for value in values]
-        return f"{shown[0]} {currency} ({shown[1]} to {shown[2]})"
-    name = {"CNY": "元", "USD": "美元"}[currency]
-    shown = [_number_zh(value, step) for value in values]
-    return f"{shown[0]}{name}（{shown[1]}至 {shown[2]}{name}）"
-
-
-def _number_zh(value: float, step: float) -> str:
-    for size, word in ((1e8, "亿"), (1e4, "万")):
-        if round(value / step) * step >= size:
-            return f"{_number(value / size, step / size)} {word}"
-    return f"{_number(value, step)} "
+    shown, spread = money_text(values[0], currency, language), span_text(values[1], values[2], currency, language)
+    return f"{shown} ({spread})" if language == "en" else f"{shown}（{spread}）"
 
 
 def total_of(amounts: list[Quantity] | tuple[Quantity, ...], currency: str) -> Quantity:

@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from advisor.budget.lines import is_small
 from advisor.charts import marks
 from advisor.charts.budget_offers import (
     build_modes,
@@ -104,8 +105,9 @@ def lines_rows(plan: Any, lang: str) -> Rows:
         if value > 0:
             bars.append(_line_bar(0, lines[0]["heading"], group, start, start + value, "", "", plan, lang))
             start += value
-    rest = ordered[LINES:]
-    for row, line in enumerate(ordered[:LINES], start=1):
+    large = [line for line in ordered if not is_small(line, budget.total)][:LINES]
+    rest = [line for line in ordered[len(large) :] if line.high.magnitude > 0]
+    for row, line in enumerate(large, start=1):
         value, least, most = (amount(plan, one) for one in (line.amount, line.low, line.high))
         name = _name(line, lang)
         lines.append(_line(row, name, value, least, most, plan, lang, False))
@@ -129,7 +131,7 @@ def _name(line: Any, lang: str) -> str:
 
 def _line(row: int, name: str, value: float, low: float, high: float, plan: Any, lang: str, total: bool) -> dict[str, Any]:
     spread = money_range(low, high, plan.budget.currency, lang)
-    answer = f"{shown(plan, lang, value, 2)} ({spread})" if total else shown(plan, lang, value, 2)
+    answer = f"{shown(plan, lang, value)} ({spread})" if total else shown(plan, lang, value)
     return {"row": row, "heading": name, "low": low, "high": high, "range": spread, "answer": answer, "total": total}
 
 
@@ -156,9 +158,9 @@ def lines_sentence(plan: Any, lang: str) -> str:
     spread = money_range(low, high, budget.currency, lang)
     return t(
         (
-            f"About {shown(plan, lang, total, 2)} in all, 80 % range {spread}. "
+            f"About {shown(plan, lang, total)} in all, 80 % range {spread}. "
             f"The largest line is {_name(line, 'en').lower()}: {share}.",
-            f"总计约 {shown(plan, lang, total, 2)}，80% 区间 {spread}。最大一项为{_name(line, 'zh')}，占 {share}。",
+            f"总计约 {shown(plan, lang, total)}，80% 区间 {spread}。最大一项为{_name(line, 'zh')}，占 {share}。",
         ),
         lang,
     )
@@ -262,8 +264,8 @@ CHARTS = (
         "modes",
         "Ways to pay",
         "计费方式对比",
-        "The final run on the chosen machine; a reservation is paid for its whole term",
-        "所选机器上的正式训练；预留按整个期限付费",
+        "The final run on the chosen machine, failures included; a reservation is paid for its whole term",
+        "所选机器上的正式训练（含故障）；预留按整个期限付费",
         build=build_modes,
         rows=modes_rows,
         sentence=modes_sentence,

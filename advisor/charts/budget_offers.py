@@ -19,12 +19,7 @@ from advisor.charts.words import (
     time_unit,
 )
 
-LABEL = {
-    "chosen": ("planned", "当前方案"),
-    "cheapest": ("cheapest", "最省"),
-    "fastest": ("fastest", "最快"),
-    "best_value": ("best value", "性价比最高"),
-}
+LABEL = {"chosen": ("planned", "当前方案"), "cheapest": ("cheapest", "最省"), "fastest": ("fastest", "最快")}
 
 
 SHAPES = {"on_demand": "circle", "spot": "triangle-up", "reserved_1y": "square", "reserved_3y": "cross", "own": "diamond"}
@@ -97,9 +92,12 @@ def offers_rows(plan: Any, lang: str) -> Rows:
                 "price": shown(plan, lang, price),
                 "as_of": one.as_of,
                 "scaled": one.basis == "scaled",
-                "labels": one.labels,
+                "labels": ("chosen",) if "chosen" in one.labels else (),
             }
         )
+    for code, by in (("cheapest", ("cost", "finish")), ("fastest", ("finish", "cost"))):
+        first = min(rows, key=lambda row, by=by: tuple(row[name] for name in by))
+        first["labels"] = (*first["labels"], code)
     low, high = min(seconds) / unit_of, max(seconds) / unit_of
     top, bottom = (math.log(edge(row["cost"] for row in rows)) for edge in (max, min))
     best = []
@@ -111,7 +109,7 @@ def offers_rows(plan: Any, lang: str) -> Rows:
             best.append(
                 {
                     **row,
-                    "label": f"{', '.join(names)}{colon(lang)}{row['who'].split()[0]}",
+                    "label": f"{t((' and ', '、'), lang).join(names)}{colon(lang)}{row['what']}, {row['who'].split()[0]}",
                     "align": align,
                     "dy": 18 if height > 0.25 else -12,
                 }
@@ -129,12 +127,12 @@ def offers_sentence(plan: Any, lang: str) -> str:
     offers = _offers(plan)
     if not offers:
         return t(("No other offer can run this job.", "没有其他报价能运行该任务。"), lang)
-    planned = [one for one in offers if one.basis == "planned"] or offers
-    cheap = min(planned, key=lambda one: amount(plan, one.cost))
-    fast = min(planned, key=lambda one: one.finish.m_as("s"))
+    cheap = min(offers, key=lambda one: amount(plan, one.cost))
+    fast = min(offers, key=lambda one: (one.finish.m_as("s"), amount(plan, one.cost)))
+    own = next((one for one in offers if "chosen" in one.labels), None)
 
     def words(one: Any) -> str:
-        cost, finish = shown(plan, lang, amount(plan, one.cost), 2), time(one.finish, lang)
+        cost, finish = shown(plan, lang, amount(plan, one.cost)), time(one.finish, lang)
         mode = t(MODE.get(one.mode, (one.mode, one.mode)), lang)
         return (
             f"{one.provider}, {one.gpus} × {card(one.gpu)}, {mode}: {cost}, {finish}"
@@ -142,10 +140,11 @@ def offers_sentence(plan: Any, lang: str) -> str:
             else f"{one.provider}，{one.gpus} × {card(one.gpu)}，{mode}：{cost}，{finish}"
         )
 
+    mine = ("", "") if own is None else (f" Planned: {words(own)}.", f"当前方案：{words(own)}。")
     return t(
         (
-            f"{len(offers)} offers can run it. Cheapest: {words(cheap)}. Fastest: {words(fast)}.",
-            f"{len(offers)} 个报价可运行该任务。最省：{words(cheap)}。最快：{words(fast)}。",
+            f"{len(offers)} offers can run it. Cheapest: {words(cheap)}. Fastest: {words(fast)}.{mine[0]}",
+            f"{len(offers)} 个报价可运行该任务。最省：{words(cheap)}。最快：{words(fast)}。{mine[1]}",
         ),
         lang,
     )
@@ -201,7 +200,7 @@ def modes_rows(plan: Any, lang: str) -> Rows:
                 "own": one.mode == plan.budget.price.mode,
                 "base": base,
                 "cost": cost,
-                "answer": shown(plan, lang, cost, 2),
+                "answer": shown(plan, lang, cost),
                 "cost_text": shown(plan, lang, cost),
                 "bad": "–" if one.cost_p90 is None else shown(plan, lang, amount(plan, one.cost_p90)),
                 "price": price,
@@ -218,7 +217,7 @@ def modes_sentence(plan: Any, lang: str) -> str:
     if not priced:
         return t(("No price of any mode is known.", "暂无任何计费方式的价格。"), lang)
     parts = [
-        f"{t(MODE.get(one.mode, (one.mode, one.mode)), lang)} {shown(plan, lang, amount(plan, one.cost), 2)}" for one in priced
+        f"{t(MODE.get(one.mode, (one.mode, one.mode)), lang)} {shown(plan, lang, amount(plan, one.cost))}" for one in priced
     ]
     best = min(priced, key=lambda one: amount(plan, one.cost))
     name = t(MODE.get(best.mode, (best.mode, best.mode)), lang)

@@ -16,8 +16,8 @@ def amount(plan: Any, value: Any) -> float:
     return float(value.m_as(plan.budget.currency))
 
 
-def shown(plan: Any, lang: str, value: float, digits: int = 3) -> str:
-    return money(value, plan.budget.currency, lang, digits)
+def shown(plan: Any, lang: str, value: float) -> str:
+    return money(value, plan.budget.currency, lang)
 
 
 def axis(plan: Any, lang: str, en: str, zh: str) -> str:

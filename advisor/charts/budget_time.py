@@ -78,7 +78,7 @@ def calendar_rows(plan: Any, lang: str) -> Rows:
         if members and code != "setup":
             end = members[-1]
             align = marks.align_of(end["day"], 0.0, last)
-            ends.append({"day": end["day"], "total": end["total"], "label": shown(plan, lang, end["total"], 2), "align": align})
+            ends.append({"day": end["day"], "total": end["total"], "label": shown(plan, lang, end["total"]), "align": align})
     top = 1.15 * max((row["total"] for row in spend), default=0.0)
     return {"spend": spend, "ends": ends, "titles": [{"y": axis(plan, lang, "spent so far", "累计支出"), "top": top}]}
 
@@ -86,7 +86,7 @@ def calendar_rows(plan: Any, lang: str) -> Rows:
 def calendar_sentence(plan: Any, lang: str) -> str:
     points = plan.budget.cumulative
     run = [point for point in points if point.phase == "run"][-1]
-    spent, total = shown(plan, lang, amount(plan, run.total), 2), shown(plan, lang, amount(plan, points[-1].total), 2)
+    spent, total = shown(plan, lang, amount(plan, run.total)), shown(plan, lang, amount(plan, points[-1].total))
     done, end = number(run.day.m_as("day"), 2), number(points[-1].day.m_as("day"), 2)
     return t(
         (
@@ -178,7 +178,7 @@ def buying_sentence(plan: Any, lang: str) -> str:
         )
     share = own.break_even_utilization.m_as("")
     years = number(own.planning_years.m_as("year"), 2)
-    capital = money(own.capital.m_as(own.currency), own.currency, lang, 2)
+    capital = money(own.capital.m_as(own.currency), own.currency, lang)
     if share > 1:
         return t(
             (f"Renting is cheaper at any utilization over {years} years.", f"{years} 年内任何利用率下租用都更便宜。"), lang

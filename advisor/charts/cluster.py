@@ -23,7 +23,7 @@ from advisor.charts.cluster_fabrics import build_fabrics, fabrics_rows, fabrics_
 from advisor.charts.cluster_layout import LAYOUT, LEAF_SPINE
 from advisor.charts.definition import ChartDefinition, Rows, once_a_plan
 from advisor.charts.source import nearby_cards
-from advisor.charts.words import card, gib, number, percent, t, time
+from advisor.charts.words import card, gib, money, number, percent, t, time
 from advisor.cluster import compare_cards
 
 PART = {
@@ -161,13 +161,7 @@ def comparison_rows(plan: Any, lang: str) -> Rows:
             ),
             "compute": (one.usable / cards[0].usable, f"{number(one.usable.m_as('TFLOP / s / GPU'))} TFLOP/s"),
         }
-        price = (
-            ""
-            if one.price is None
-            else t(
-                (f"${number(one.price.m_as('USD / GPU / h'))}/h", f"{number(one.price.m_as('USD / GPU / h'))} 美元/卡时"), lang
-            )
-        )
+        price = _price(plan, one, lang)
         names.append({"row": row, "heading": card(one.name), "own": one.name == plan.cluster.gpu, "price": price})
         for index, (thing, (share, text)) in enumerate(values.items()):
             bars.append(
@@ -183,6 +177,18 @@ def comparison_rows(plan: Any, lang: str) -> Rows:
         names.append({"row": row + 4, "heading": "", "own": False, "price": ""})
         row += 5
     return {"bars": bars, "names": names}
+
+
+def _price(plan: Any, one: Any, lang: str) -> str:
+    """The usual price of a card, and beside it the one this plan is billed at, each said to be what it is."""
+    per = f"{plan.budget.currency} / GPU / h"
+    usual = "" if one.price is None else money(float(one.price.m_as("USD / GPU / h")), "USD", lang)
+    if one.name != plan.cluster.gpu:
+        return usual and t((f"{usual}/h", f"{usual}/卡时"), lang)
+    billed = money(float(plan.budget.price.per_gpu.m_as(per)), plan.budget.currency, lang)
+    if usual in ("", billed):
+        return t((f"{billed}/h", f"{billed}/卡时"), lang)
+    return t((f"usual {usual}/h · in this plan {billed}/h", f"常见 {usual}/卡时 · 本方案 {billed}/卡时"), lang)
 
 
 def comparison_sentence(plan: Any, lang: str) -> str:

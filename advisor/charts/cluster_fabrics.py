@@ -120,7 +120,7 @@ def fabrics_rows(plan: Any, lang: str) -> Rows:
     rows = []
     for row, (name, value, rung) in enumerate(rungs):
         share = rung.communication_share.m_as("")
-        cost = "–" if rung.cost is None else money(rung.cost.m_as(currency), currency, lang, 2)
+        cost = "–" if rung.cost is None else money(rung.cost.m_as(currency), currency, lang)
         rows.append(
             {
                 "row": row,

@@ -246,7 +246,7 @@ def designs_rows(plan: Any, lang: str) -> Rows:
         sign = (
             t(("✓ chosen", "✓ 选用"), lang) if one.chosen else "" if one.qualifies else t(("✗ not suitable", "✗ 不满足"), lang)
         )
-        answer = f"{money(start, currency, lang, 2)} {sign}".strip()
+        answer = f"{money(start, currency, lang)} {sign}".strip()
         designs.append({"row": row, "heading": name, "chosen": one.chosen, "answer": answer})
     return {
         "bars": bars,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from advisor.budget.money import money_text, span_text
 from advisor.storage.words import BETWEEN_CHINESE
 from advisor.units import Quantity
 
@@ -103,24 +104,14 @@ def time(value: Quantity | float, lang: str, digits: int = 2) -> str:
     return f"{shown} {'day' if name == 'days' and shown == '1' else name}"
 
 
-CURRENCY = {"USD": ("$", "美元"), "CNY": ("CN¥", "元")}
-
-
-def money(value: float, currency: str, lang: str, digits: int = 3) -> str:
-    """An amount: $1,230, 1.5 万美元."""
-    sign, word = CURRENCY[currency]
-    if 0 < abs(value) < 0.01:
-        return f"<{sign}0.01" if lang == "en" else f"不足 0.01 {word}"
-    if lang == "en":
-        if abs(value) >= 1e6:
-            return f"{sign}{scaled(value, ((1e9, 'B'), (1e6, 'M')), digits)}"
-        return f"{'-' if value < 0 else ''}{sign}{number(abs(value), digits)}"
-    return f"{scaled(value, ((1e8, ' 亿'), (1e4, ' 万'), (1.0, ' ')), digits)}{word}".replace("  ", " ")
+def money(value: float, currency: str, lang: str) -> str:
+    """An amount as it stands everywhere: $1,230, 1.5 万美元."""
+    return money_text(value, currency, lang)
 
 
 def money_range(low: float, high: float, currency: str, lang: str) -> str:
-    """Two amounts, two digits each."""
-    return f"{money(low, currency, lang, 2)} – {money(high, currency, lang, 2)}"
+    """Two amounts of one currency."""
+    return span_text(low, high, currency, lang)
 
 
 def currency_name(currency: str, lang: str) -> str:

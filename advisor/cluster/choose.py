@@ -16,7 +16,7 @@ from advisor.cluster.candidates import USUAL_COUNTS
 from advisor.cluster.cards import Text, usual_price, usual_prices, usual_scale_out
 from advisor.cluster.records import ClusterEstimate, SearchInputs
 from advisor.cluster.search import SearchResult, search_cluster
-from advisor.cluster.why import count_reason, layout_reason
+from advisor.cluster.why import card_reason, count_reason, layout_reason
 from advisor.memory import MemoryInputs, estimate_memory
 from advisor.network import CommunicationInputs, estimate_communication, fabric_of
 from advisor.throughput import ThroughputInputs, accelerator_of, estimate_throughput, precision_cost
@@ -59,7 +59,8 @@ def choose(inputs: SearchInputs, may_offload: bool = True) -> ClusterEstimate:
         if position is not None:
             gpu, layout = result.cards.gpus[result.card[position]], result.layouts.one(position)
             reasons = [text for text in (note, precision_cost(gpu, inputs.training)) if text]
-            reasons += [count_reason(result, position), layout_reason(layout)]
+            card = card_reason(result, position, LIKE[int(result.count[position] > 1)])
+            reasons += [*([card] if card else []), count_reason(result, position), layout_reason(layout)]
             return assess(inputs, gpu.name, layout, tuple(reasons))
     return _nothing_fits(wanted)
 

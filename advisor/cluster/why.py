@@ -48,6 +48,45 @@ def count_reason(result: SearchResult, position: int) -> Text:
     return why_not_fewer(result.inputs, gpu.name, count, fewer, result.columns["training_time"][position])
 
 
+def card_reason(result: SearchResult, position: int, within: float) -> Text | None:
+    """Why this card among those that would do in this number: it is the cheapest by the hour of those whose run costs at most
+    `within` times the cheapest run. Names the cheapest run and the fastest where another card has them; None with one card.
+
+    code "card_chosen" tells it from the other reasons.
+    """
+    here = np.flatnonzero((result.count == result.count[position]) & result.allowed())
+    cards, cost, time = result.card[here], result.price_of_run()[here], result.columns["training_time"][here]
+    priced = np.isfinite(cost)
+    if len(set(cards[priced])) < 2 or "cost" not in result.columns:
+        return None
+    own = result.cards.gpus[result.card[position]].name
+    cheap, fast = int(np.argmin(np.where(priced, cost, np.inf))), int(np.argmin(np.where(priced, time.magnitude, np.inf)))
+    currency = {"usd": "$", "cny": "¥"}[f"{result.columns['cost'].units:~}".lower()]
+
+    def words(index: int) -> tuple[str, str, str]:
+        long = span(time[index])
+        return result.cards.gpus[cards[index]].name.removeprefix("GeForce "), f"{currency}{cost[index]:,.3g}", long
+
+    def other(index: int, en: str, zh: str) -> tuple[str, str]:
+        name, money, long = words(index)
+        if result.cards.gpus[cards[index]].name == own:
+            return f"It is also the {en}.", f"它也是{zh}的。"
+        return (
+            f"{en.capitalize()} at list prices: {name}, {money} for the run in {long['en']}.",
+            f"按列表价{zh}的是 {name}：正式训练 {money}，{long['zh']}。",
+        )
+
+    cheapest, fastest = other(cheap, "cheapest run", "费用最低"), other(fast, "fastest run", "最快")
+    name = own.removeprefix("GeForce ")
+    return {
+        "code": "card_chosen",
+        "en": f"Why {name}: of the cards whose run costs at most {within:g} times the cheapest run, it is the cheapest "
+        f"by the hour. {cheapest[0]} {fastest[0]}",
+        "zh": f"为什么选 {name}：在正式训练费用不超过最低费用 {within:g} 倍的卡中，它的每小时价格最低。"
+        f"{cheapest[1]}{fastest[1]}",
+    }
+
+
 def _slower(inputs: SearchInputs, gpu: GPU, fewer: int, longer: Quantity, now: Quantity) -> Text:
     late = inputs.deadline is not None and longer > inputs.deadline
     why = ("; that misses the deadline", "，超过期限") if late else ("", "")

@@ -6,7 +6,6 @@ import datetime
 from typing import Any
 
 from advisor import charts
-from advisor.budget.money import rounded
 from advisor.plan import Plan, ways_out
 from advisor.report import accuracy, appendix
 from advisor.report.cells import plain
@@ -93,7 +92,6 @@ def _facts(one: Headline, plan: Plan, texts: Texts) -> tuple[Fact, ...]:
     else:
         network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
     nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
-    cost, low, high = (rounded(value, one.cost_low, one.cost_high) for value in (one.cost, one.cost_low, one.cost_high))
     dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
     need = f"{number(plan.memory.low.m_as('GiB / GPU'), lang)} – {number(one.need_high.m_as('GiB / GPU'), lang)} GiB"
     first = (
@@ -110,7 +108,11 @@ def _facts(one: Headline, plan: Plan, texts: Texts) -> tuple[Fact, ...]:
     return (
         *first,
         Fact(name=t("Time"), value=duration(one.time, lang), below=duration_range(one.time_low, one.time_high, lang)),
-        Fact(name=t("Cost, all in"), value=money(cost, lang), below=f"{money_range(low, high, lang)} · {dated}"),
+        Fact(
+            name=t("Cost, all in"),
+            value=money(one.cost, lang),
+            below=f"{money_range(one.cost_low, one.cost_high, lang)} · {dated}",
+        ),
         Fact(
             name=t("Price used"),
             value=f"{budget.price.provider} {budget.price.instance}",

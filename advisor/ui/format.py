@@ -2,7 +2,7 @@
 
     compact(200_000_000, "zh")               # "2亿"            en: "200M"
     size(Q(18.9, "GiB"), "en")               # "18.9 GiB (20.3 GB)"
-    money(Q(35_000, "CNY"), "zh")            # "3.5万元"        en: "CN¥35,000"
+    money(Q(35_000, "CNY"), "zh")            # "3.5 万元"       en: "CN¥35,000"
     money_range(Q(33, "USD"), Q(58, "USD"), "en")   # "$33 – 58"
     duration(Q(19, "h"), "zh")               # "19 小时"
     date("2026-08-22", "zh")                 # "2026年8月22日"
@@ -17,6 +17,7 @@ import functools
 import math
 from typing import Any
 
+from advisor.budget.money import money_text, span_text
 from advisor.units import Quantity, unit
 
 LOCALES = {"en": "en_US", "zh": "zh_CN"}
@@ -119,49 +120,16 @@ def currency_of(value: Quantity) -> str:
     raise TypeError(f"money() shows USD or CNY, not {value.units}.")
 
 
-_MONEY_WORDS = {"USD": "美元", "CNY": "元"}
-
-
-def money(value: Quantity, lang: str, digits: int = 3) -> str:
-    """An amount of money to `digits` figures: cents below 10, else whole; large amounts in the language's words."""
-    from babel.numbers import format_currency
-
+def money(value: Quantity, lang: str) -> str:
+    """An amount of money: cents below 10, else whole and three figures; large amounts in the language's words."""
     currency = currency_of(value)
-    amount = value.m_as(currency)
-    if abs(amount) >= 10**digits:
-        step = 10 ** (math.floor(math.log10(abs(amount))) - digits + 1)
-        amount = round(amount / step) * step
-    if lang == "zh":
-        if abs(amount) >= 1e4:
-            return compact(amount, lang, digits) + _MONEY_WORDS[currency]
-        places = 2 if abs(amount) < 10 else 0
-        return f"{format_currency(amount, currency, format=_money_pattern(places), locale='zh_CN', currency_digits=False)}"
-    if abs(amount) >= 1e6:
-        sign = {"USD": "$", "CNY": "CN¥"}[currency]
-        return sign + compact(amount, lang, digits)
-    places = 2 if abs(amount) < 10 else 0
-    return format_currency(amount, currency, format=_money_pattern(places), locale=LOCALES[lang], currency_digits=False)
+    return money_text(value.m_as(currency), currency, lang)
 
 
-@functools.cache
-def _money_pattern(places: int) -> Any:
-    from babel.numbers import parse_pattern
-
-    return parse_pattern("¤#,##0" + ("." + "0" * places if places else ""))
-
-
-def money_range(low: Quantity, high: Quantity, lang: str, digits: int = 3) -> str:
-    """Two amounts of one currency: $33 – 58, 1.2万 – 3.5万元."""
-    first, last = money(low, lang, digits), money(high, lang, digits)
-    if lang == "zh":
-        word = _MONEY_WORDS[currency_of(high)]
-        if first.endswith(word) and last.endswith(word):
-            first = first.removesuffix(word)
-    for sign in ("CN¥", "US$", "$", "¥"):
-        if first.startswith(sign) and last.startswith(sign):
-            last = last.removeprefix(sign)
-            break
-    return f"{first} – {last}"
+def money_range(low: Quantity, high: Quantity, lang: str) -> str:
+    """Two amounts of one currency: $33 – 58, 1.2 – 3.5 万元."""
+    currency = currency_of(high)
+    return span_text(low.m_as(currency), high.m_as(currency), currency, lang)
 
 
 def date(value: Any, lang: str) -> str:

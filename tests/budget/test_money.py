@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.budget import BudgetError, ExchangeRate, convert, exchange_rate, range_text, rounded
-from advisor.budget.money import currency_of, total_of
+from advisor.budget import BudgetError, ExchangeRate, convert, exchange_rate, range_text
+from advisor.budget.money import currency_of, money_text, total_of
 from advisor.units import Q, UnitError
 
 RATE = ExchangeRate(cny_per_usd=7.0, as_of="2026-08-22", source="a test")
@@ -41,28 +41,31 @@ def test_the_published_rate_of_the_day():
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "expected"),
+    ("value", "en", "zh"),
     [
-        (412.37, 300, 560, 410),  # half-width 130: two digits of it, so tens
-        (412.37, 0, 900, 400),  # half-width 450: one digit of it, so hundreds
-        (41237, 41000, 41500, 41240),  # half-width 250: tens
-        (1.23456, 1.0, 1.5, 1.23),  # half-width 0.25: hundredths
+        (9.3367, "$9.34", "9.34 美元"),
+        (9.9951, "$10", "10 美元"),
+        (26.7, "$27", "27 美元"),
+        (412.37, "$412", "412 美元"),
+        (12_345, "$12,300", "1.23 万美元"),
+        (2_345_678, "$2.35M", "235 万美元"),
+        (9.9999e5, "$1M", "100 万美元"),
+        (1.5e9, "$1.5B", "15 亿美元"),
+        (0.001, "<$0.01", "不足 0.01 美元"),
+        (0, "$0.00", "0.00 美元"),
+        (-120, "-$120", "-120 美元"),
     ],
 )
-def test_no_more_digits_than_the_interval_supports(value, low, high, expected):
-    assert rounded(Q(value, "USD"), Q(low, "USD"), Q(high, "USD")).m_as("USD") == pytest.approx(expected)
-
-
-def test_an_exact_price_keeps_three_digits_at_most():
-    assert rounded(Q(123456, "CNY"), Q(123456, "CNY"), Q(123456, "CNY")).m_as("CNY") == pytest.approx(123460)
+def test_an_amount_has_one_look(value, en, zh):
+    assert (money_text(value, "USD"), money_text(value, "USD", "zh")) == (en, zh)
 
 
 def test_range_in_words():
-    assert range_text(Q(412.37, "USD"), Q(300, "USD"), Q(560, "USD")) == "410 USD (300 to 560)"
-    assert range_text(Q(412.37, "USD"), Q(300, "USD"), Q(560, "USD"), "zh") == "410 美元（300 至 560 美元）"
+    assert range_text(Q(412.37, "USD"), Q(300, "USD"), Q(560, "USD")) == "$412 ($300 – 560)"
+    assert range_text(Q(412.37, "USD"), Q(300, "USD"), Q(560, "USD"), "zh") == "412 美元（300 – 560 美元）"
     wide = range_text(Q(889_800, "CNY"), Q(600_000, "CNY"), Q(2_000_000, "CNY"), "zh")
-    assert wide == "90 万元（60 万至 200 万元）"
-    assert range_text(Q(8600, "CNY"), Q(6000, "CNY"), Q(14_000, "CNY"), "zh") == "9,000 元（6,000 至 1.4 万元）"
+    assert wide == "89 万元（60 – 200 万元）"
+    assert range_text(Q(8600, "CNY"), Q(6000, "CNY"), Q(14_000, "CNY"), "zh") == "8,600 元（6,000 元 – 1.4 万元）"
 
 
 def test_currency_of_what_is_not_money():

@@ -162,3 +162,18 @@ def test_words_are_no_finer_than_they_are_known():
 def test_a_cards_short_name_keeps_what_tells_it_apart():
     assert card("GeForce RTX 5090") == "RTX 5090"
     assert brief("B300 SXM 288GB") == "B300" and brief("A100 SXM4 40GB") != brief("A100 SXM4 80GB")
+
+
+def test_the_offers_are_labelled_as_they_stand_in_the_picture(rows, plan_of):
+    found = rows("budget", "offers", "one_card")
+    labelled = {word: row for row in found["best"] for word in row["label"].split(": ")[0].split(" and ")}
+    assert set(labelled) == {"planned", "cheapest", "fastest"}
+    assert labelled["cheapest"]["cost"] == min(row["cost"] for row in found["offers"])
+    assert labelled["fastest"]["finish"] == min(row["finish"] for row in found["offers"])
+    planned = next(one for one in plan_of("one_card").budget.alternatives if "chosen" in one.labels)
+    assert labelled["planned"]["cost"] == pytest.approx(planned.cost.magnitude)
+
+
+def test_two_prices_of_one_card_are_told_apart(rows):
+    own = next(row for row in rows("cluster", "comparison", "one_card")["names"] if row["own"])
+    assert "usual $" in own["price"] and "in this plan $" in own["price"]

@@ -10,7 +10,9 @@ import ipywidgets
 import pytest
 
 from advisor import make_plan
+from advisor.charts import budget as charts_budget
 from advisor.ui import app, display
+from advisor.ui.format import money
 from advisor.ui.models.planning import START
 from advisor.ui.panels import drawers, tables, why
 from advisor.ui.panels.parts import Markup, table
@@ -349,3 +351,31 @@ def test_what_does_not_fit_says_so_first_and_a_click_makes_it_fit():
     assert page.summary.ways.children == ()
     page.keeper.undo()
     assert page.model.plan.memory.verdict == "does_not_fit" and len(page.summary.ways.children) == len(buttons) + 1
+
+
+def test_the_bill_has_no_lines_of_nothing_and_the_numbers_of_the_rest_of_the_screen(plans):
+    for name in ("one card", "two boxes", "yuan"):
+        plan = plans[name]
+        shown = words_of(tables.budget.bill(plan, Texts()))
+        assert "0.00" not in shown.replace("10.00", "") or "smaller lines" in shown
+        final = next(one for one in plan.budget.lines if one.code == "final_run")
+        same = next(one for one in plan.budget.modes if one.mode == plan.budget.price.mode)
+        lost = next(one for one in plan.budget.lines if one.code == "failures")
+        assert money(final.amount + lost.amount, "en") == money(same.cost, "en")
+        assert money(final.amount, "en") in shown and money(same.cost, "en") in words_of(tables.budget.modes(plan, Texts()))
+        rows = charts_budget.lines_rows(plan, "en")["lines"]
+        assert next(row for row in rows if row["heading"] == "Final run")["answer"] == money(final.amount, "en")
+        assert rows[0]["answer"].startswith(money(plan.budget.total, "en"))
+
+
+def test_the_screen_says_why_this_card_and_marks_the_planned_offer(plans):
+    plan = plans["one card"]
+    for lang, reason, mark in (
+        ("en", "Why RTX 5090: of the cards whose run costs at most 2 times", "planned"),
+        ("zh", "为什么选", "当前方案"),
+    ):
+        shown = words_of(tables.budget.offers(plan, Texts(lang=lang)))
+        assert reason in shown and mark in shown
+    assert "Why RTX 5090" in words_of(tables.cluster.layout(plan, Texts()))
+    given = make_plan({**START, "gpu": "L40S"})
+    assert all(one.get("code") != "card_chosen" for one in given.cluster.reasons)  # nobody chose it but the reader
