@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 
+import jinja2
 import pytest
 
 from advisor import serve
+from advisor.serve.front import chunks, front
 from advisor.serve.handlers import CONTENT_POLICY, Places
+from advisor.serve.rendering import Compiled
 from advisor.serve.server import EXTENSIONS, AdvisorVoila, Kernels, settings
 from advisor.ui.walk import navigation, walk
 
@@ -170,3 +174,49 @@ def test_the_walk_says_what_each_page_answers():
     links = navigation("05_budget", "zh", done=("01_model_and_method",))
     assert links.count("data-advisor-nav") == len(stages) - 1
     assert links.count('aria-current="page"') == links.count("advisor-done") == 1
+
+
+ENTRY = (
+    "var g={7:(e,t,r)=>{Promise.all([r.e(11),r.e(12)]).then(r.bind(r,5))}};"
+    'y={101:()=>c("default","a",!1,[1,2],(()=>x.e(21).then((()=>()=>x(101))))),'
+    '102:()=>c("default","b",!1,[1,2],(()=>Promise.all([x.e(22),x.e(13)]).then((()=>()=>x(102))))),'
+    '103:()=>c("default","c",!1,[1,2],(()=>x.e(99).then((()=>()=>x(103)))))},P={12:[101,102],13:[101],14:[103]},j={}'
+)
+
+
+def test_an_application_asks_for_the_chunks_of_its_entry_and_of_what_these_share():
+    """By hand: 11 and 12 are asked for; 12 stands for modules 101 and 102, from 21, 22 and 13; nobody asks for 14."""
+    assert chunks(ENTRY) == [11, 12, 13, 21, 22]
+
+
+def test_an_entry_of_another_kind_is_left_to_its_own_loader():
+    assert chunks("console.log('hello')") == []
+
+
+def test_the_parts_of_a_page_are_one_script_named_by_its_content(tmp_path):
+    static, extension = tmp_path / "static", tmp_path / "extension"
+    static.mkdir()
+    extension.mkdir()
+    (static / "voila.js").write_text(ENTRY)
+    (static / "11.voila.js").write_text('"use strict";(self.webpackChunk_X=self.webpackChunk_X||[]).push([[11],{1:()=>{}}]);')
+    (static / "21.voila.js").write_text("(self.webpackChunk_X=[]).push([[21],{2:class{async typeset(e){try{long()}catch{}}}}])")
+    (static / "99.voila.js").write_text("(self.webpackChunk_X=[]).push([[99],{}])")
+    (extension / "3.js").write_text('"use strict";\n(self["webpackChunk_Y"] = []).push([[3],{}]) // no line end')
+    (extension / "remoteEntry.js").write_text("var Y;")
+    made = front(static, [extension, tmp_path / "missing"])
+    text = made.plain.decode()
+    assert all(part in text for part in ("[[11]", "[[21]", "[[3]")) and "[[99]" not in text and "var Y" not in text
+    assert "async typeset(e){return;try" in text, "no formula is looked for"
+    assert gzip.decompress(made.packed) == made.plain
+    again = front(static, [extension])
+    (extension / "3.js").write_text("(self.rspackChunk_Y = []).push([[3],{}])")
+    assert made.name == again.name != front(static, [extension]).name
+
+
+def test_templates_are_compiled_once():
+    source = jinja2.DictLoader({"page": "Hello {{ name }}"})
+    compiled = Compiled()
+    for _ in range(2):
+        environment = jinja2.Environment(loader=source, bytecode_cache=compiled, autoescape=True)
+        assert environment.get_template("page").render(name="you") == "Hello you"
+    assert len(compiled.kept) == 1

@@ -1,4 +1,4 @@
-"""Routes of our own: pages with a cap on visitors, and the Vega bundle."""
+"""Routes of our own: pages with a cap on visitors, and scripts that the browser keeps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tornado.iostream import StreamClosedError
 from voila.handler import BaseVoilaHandler
 from voila.tornado.handler import TornadoVoilaHandler
 
-from advisor.ui.bundle import bundle, file_name
+from advisor.serve.front import Script
 
 #: What a page may load: this server, and what it makes itself (widget modules are blobs; Vega compiles its expressions).
 CONTENT_POLICY = "; ".join(
@@ -197,14 +197,23 @@ class MissingHandler(BaseVoilaHandler):
         raise tornado.web.HTTPError(404)
 
 
-class BundleHandler(tornado.web.RequestHandler):
-    """The Vega bundle as a file that the browser keeps: it is the same for every page and visitor."""
+class ScriptHandler(tornado.web.RequestHandler):
+    """Scripts that the browser keeps: their names change with their content, and they are the same for every visitor."""
+
+    def initialize(self, scripts: list[Script]) -> None:
+        """scripts: those there are."""
+        self.scripts = {one.name: one for one in scripts}
 
     async def get(self, name: str) -> None:
-        """The bundle of this version; any other name is not found."""
-        if name != file_name():
+        """The script of this version; any other name is not found."""
+        if name not in self.scripts:
             raise tornado.web.HTTPError(404)
-        text, _ = await tornado.ioloop.IOLoop.current().run_in_executor(None, bundle)
+        packed = "gzip" in self.request.headers.get("Accept-Encoding", "")
+        form = "packed" if packed else "plain"
+        content = await tornado.ioloop.IOLoop.current().run_in_executor(None, getattr, self.scripts[name], form)
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
         self.set_header("Cache-Control", "public, max-age=31536000, immutable")
-        self.finish(text)
+        self.set_header("Vary", "Accept-Encoding")
+        if packed:
+            self.set_header("Content-Encoding", "gzip")
+        self.finish(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 import tempfile
@@ -13,16 +14,15 @@ from urllib.parse import quote
 
 import tornado.web
 import traitlets
-import voila.notebook_renderer
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_server.utils import url_path_join
-from tornado.log import gen_log as general
 from traitlets.config import Config
 from voila.app import Voila
-from voila.execute import VoilaExecutor
 from voila.tornado.handler import TornadoVoilaHandler
 
-from advisor.serve.handlers import BundleHandler, Headers, MissingHandler, PageHandler, Places
+from advisor.serve import rendering
+from advisor.serve.front import Script, front
+from advisor.serve.handlers import Headers, MissingHandler, PageHandler, Places, ScriptHandler
 from advisor.serve.nursery import OPTIONS, Nursery
 from advisor.ui.bundle import bundle, file_name
 
@@ -85,28 +85,11 @@ def settings(
     look.default_pool_size = 1
     look.show_tracebacks = False
     look.strip_sources = True
+    config.VoilaExecutor.store_widget_state = False  # the page asks the session itself
+    config.AsyncIOLoopKernelManager.client_class = f"{rendering.__name__}.Client"
     culling = config.MappingKernelManager
     culling.cull_idle_timeout, culling.cull_interval, culling.cull_connected = IDLE, 60, True
     return config
-
-
-class Executor(VoilaExecutor):
-    """Runs a page's cells. A failure is one sentence for the visitor and the whole story in the server's log."""
-
-    def strip_code_cell_errors(self, cell: Any) -> Any:
-        """Voila's own drops the traceback unseen, and tells the visitor which options to start it with."""
-        for output in cell.get("outputs", []):
-            if output["output_type"] == "error":
-                general.error("a cell failed:\n%s", "\n".join(output["traceback"]))
-                output["ename"], output["evalue"], output["traceback"] = "Error", "", [_FAILED]
-        return cell
-
-
-_FAILED = (
-    "This page could not be built. Your plan is kept in its address and in your browser: reload, or go to the start page.\n"
-    "页面未能生成。你的方案保存在网址和浏览器里：请刷新，或返回首页。"
-)
-voila.notebook_renderer.VoilaExecutor = Executor  # the renderer names its class; there is no option for it
 
 
 class AdvisorVoila(Voila):
@@ -139,28 +122,38 @@ class AdvisorVoila(Voila):
         return found
 
     def init_handlers(self) -> list[Any]:
-        """Voila's routes, with pages counted, and the Vega bundle beside them."""
+        """Voila's routes, with pages counted, and the scripts beside them."""
         handlers = []
         for route, handler, *rest in super().init_handlers():
             if handler is TornadoVoilaHandler:
                 handler = PageHandler
                 rest = [{**rest[0], "places": self.places}]
             handlers.append((route, handler, *rest))
-        bundle_route = url_path_join(self.server_url, r"/advisor/(vega-[\w.-]+\.js)")
+        scripts = (url_path_join(self.server_url, r"/advisor/([\w.-]+\.js)"), ScriptHandler, {"scripts": self.scripts})
         missing = (r".*", MissingHandler, {"voila_configuration": self.voila_configuration})
-        return [(bundle_route, BundleHandler), *handlers, missing]
+        return [scripts, *handlers, missing]
+
+    @functools.cached_property
+    def scripts(self) -> list[Script]:
+        """The page's scripts and the Vega bundle, which are made now rather than at the first visit."""
+        statics = [Path(folder) for folder in self.static_paths]
+        static = next(folder for folder in statics if (folder / "voila.js").exists())
+        extensions = [Path(folder, name, "static") for name in EXTENSIONS for folder in self.labextensions_path]
+        found = [front(static, extensions), Script(file_name(), lambda: bundle()[0])]
+        for one in found:
+            threading.Thread(target=lambda one=one: one.packed, daemon=True).start()
+        return found
 
     def initialize(self, argv: Any = None) -> None:
-        """Tell every page where the Vega bundle is, and make it now rather than at the first visit."""
+        """Tell every page where its scripts are."""
         super().initialize(argv)
-        address = url_path_join(self.base_url, "advisor", file_name())
+        addresses = [url_path_join(self.base_url, "advisor", one.name) for one in self.scripts]
 
         def page_config(found: dict[str, Any], **_: Any) -> dict[str, Any]:
-            found["advisorVega"] = address
+            found["advisorFront"], found["advisorVega"] = addresses
             return found
 
         self.voila_configuration.page_config_hook = page_config
-        threading.Thread(target=bundle, daemon=True).start()
 
     def stop(self) -> None:
         """End everything that was started."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from conftest import new_visitor, ready
@@ -209,6 +210,21 @@ def test_the_landing_page_leads_to_every_stage_in_both_languages(server, visitor
     ready(page)
 
 
+def test_a_page_comes_in_few_files(server, browser):
+    """Voila's ninety come as one; a browser that does not get that one has the page too, from Voila's own loader."""
+    for withheld in (False, True):
+        one = new_visitor(browser)
+        if withheld:
+            one.context.route("**/advisor/front-*.js", lambda route: route.abort())
+        asked: list[str] = []
+        one.context.on("request", lambda request, asked=asked: asked.append(request.url))
+        one.open(server.url + PAGE)
+        own = [url for url in asked if re.search(r"/voila/(static|labextensions)/.*\.js", url) and "remoteEntry" not in url]
+        assert (len(own) > 60) if withheld else ([url.rpartition("/")[2] for url in own] == ["voila.js"]), own
+        assert not any("mathjax" in url.lower() for url in asked)
+        one.context.close()
+
+
 def test_a_page_sends_little(server, visitor):
     """1.5 MB on a first visit is the target; the bundle, which the browser keeps, is 0.3 MB of it."""
     page = visitor.context.new_page()
@@ -224,6 +240,7 @@ def test_a_page_sends_little(server, visitor):
 
 def test_a_reader_is_met_in_their_language_and_keeps_the_one_they_chose(server, browser):
     visitor = new_visitor(browser, locale="zh-CN")
+    visitor.expected = ("Could not send widget sync message",)  # it leaves in the middle of a word
     page = visitor.open(server.url + PAGE)
     page.wait_for_function("() => document.documentElement.lang === 'zh-CN' && document.querySelector('nav[aria-label=步骤]')")
     page.evaluate("localStorage.setItem('advisor.lang', JSON.stringify('en'))")
