@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,3 +118,16 @@ def test_the_report_prints(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert all(line.source[:40] in text for line in accuracy_by_source())
     assert "median of medians" in text
+
+
+def test_the_readme_and_the_screen_say_the_same_share_of_speeds_inside_the_range():
+    """Each source left out in turn: what a cluster that was never seen should expect."""
+    from advisor.accuracy import throughput
+    from advisor.ui.panels.accuracy import headlines
+    from advisor.ui.text import Texts
+
+    share = throughput.headline()["within_interval"]
+    assert share == pytest.approx(sum(throughput.left_out_coverage().values()) / len(throughput.left_out_coverage()))
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"| {share * 100:.0f} % | |" in readme
+    assert f"{share * 100:.0f}%" in headlines(Texts())

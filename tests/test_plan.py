@@ -220,3 +220,20 @@ def test_an_interval_longer_than_the_run_costs_no_more_than_no_checkpoint():
     hourly, never = (make_plan({**job, "checkpoint": {"interval": interval}}) for interval in ("1 h", "10 year"))
     assert never.storage.checkpoint_interval == never.cluster.training_time
     assert 5 < never.budget.total / hourly.budget.total < 100
+
+
+def test_a_speed_that_rests_on_no_measured_run_says_so_and_has_a_wider_range():
+    """Of T4 no training run was published; of H100 there are runs of 16,384 cards, of RTX 4090 of one."""
+    said = {}
+    for gpu, gpus in (("T4", 64), ("h100", 64), ("4090", 64), ("h100", 1)):
+        plan = make_plan({"model": "Llama 3.1 8B", "method": "qlora", "gpu": gpu, "gpus": gpus})
+        code = next((one for one in plan.advice if one.code == "speed_unmeasured"), None)
+        wide = (plan.cluster.high / plan.cluster.training_time).m_as("")
+        known = (plan.cluster.throughput.high / plan.cluster.step_time).m_as("")
+        said[gpu, gpus] = (code.severity if code else "", wide / known > 1.1)
+    assert said == {
+        ("T4", 64): ("warning", True),
+        ("h100", 64): ("", False),
+        ("4090", 64): ("warning", True),
+        ("h100", 1): ("", False),
+    }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from advisor import catalog
 from advisor.budget import convert, exchange_rate
 from advisor.scenario.defaults import Resolved
+from advisor.throughput import beyond_measured, largest_measured
 from advisor.units import Q, Quantity, unit
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ def _cluster(plan: Plan, resolved: Resolved) -> list[Advice]:
                 "张量并行跨了节点：每一层都要等网络。请把张量并行限制在机内。",
             )
         )
+    remarks += _unmeasured(cluster.gpu, cluster.gpus)
     card = catalog.gpu(cluster.gpu)
     if card.confidence.startswith("low"):
         remarks.append(
@@ -190,6 +192,27 @@ def _cluster(plan: Plan, resolved: Resolved) -> list[Advice]:
             )
         )
     return remarks
+
+
+def _unmeasured(gpu: str, gpus: int) -> list[Advice]:
+    """That a speed rests on no published run of this kind of card, or of nearly so many."""
+    beyond = beyond_measured(gpu, gpus)
+    if not beyond:
+        return []
+    most = largest_measured().get(gpu, 0)
+    en, zh = {
+        "card": (f"No published training run was on {gpu}", f"{gpu} 没有公开的训练实测"),
+        "count": (f"No published run had more than {most} x {gpu}", f"{gpu} 的公开训练实测最多 {most} 卡"),
+    }[beyond]
+    return [
+        _remark(
+            "speed_unmeasured",
+            "warning" if gpus > 8 else "info",
+            "cluster",
+            f"{en}: that {gpus} of them reach this speed is worked out, not measured. The range is wider; measure a step.",
+            f"{zh}：{gpus} 卡能否达到该速度是推算而非实测。区间已放宽，请先实测一步。",
+        )
+    ]
 
 
 def _limits(plan: Plan, resolved: Resolved) -> list[Advice]:

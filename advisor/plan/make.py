@@ -18,6 +18,7 @@ from advisor.plan.advice import advise
 from advisor.plan.records import ClusterPlan, Plan
 from advisor.scenario import KEYS, Scenario, ScenarioError
 from advisor.scenario.defaults import Resolved, resolve, training_of
+from advisor.throughput import beyond_measured
 from advisor.trail import Step
 from advisor.training import Layout, Training
 from advisor.units import Q, Quantity, UnitError, to_json, unit, whole
@@ -295,6 +296,7 @@ def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice
     tokens = resolved["tokens"] * resolved["epochs"]
     time = (tokens / throughput.tokens_per_second).to("h")
     per_step = Q(layout.global_batch_size * layout.sequence_length, unit("token"))
+    wider = _wider(gpu.name, choice.gpus)
     cluster = ClusterPlan(
         gpu=gpu.name,
         gpus=choice.gpus,
@@ -308,8 +310,8 @@ def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice
         hfu=throughput.hfu,
         training_time=time,
         gpu_hours=(time * Q(choice.gpus, unit("GPU"))).to("GPU * h"),
-        low=(time * (throughput.low / throughput.step_time)).to("h"),
-        high=(time * (throughput.high / throughput.step_time)).to("h"),
+        low=(time * (throughput.low / throughput.step_time) * wider[0]).to("h"),
+        high=(time * (throughput.high / throughput.step_time) * wider[1]).to("h"),
         throughput=throughput,
         interconnect=interconnect,
         network=stages.plan_network(layout, fabric),
@@ -339,3 +341,11 @@ def _assemble(scenario: Scenario, resolved: Resolved, training: Training, choice
         trail=tuple(trail),
     )
     return replace(plan, advice=advise(plan, resolved))
+
+
+def _wider(gpu: str, gpus: int) -> tuple[float, float]:
+    """What the range of the time is widened by where no published run was on this kind of card, or on nearly so many."""
+    if not beyond_measured(gpu, gpus):
+        return 1.0, 1.0
+    low, _, high = catalog.constant_range("throughput.unmeasured_card")
+    return float(low.m_as("")), float(high.m_as(""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.throughput.accelerator import Accelerator, accelerator_of, accelerators_of, peak_rate, precision_cost
+from advisor.throughput.interval import beyond_measured, largest_measured
 from advisor.throughput.records import ThroughputEstimate, ThroughputInputs
 from advisor.throughput.step import estimate_throughput
 
@@ -12,7 +13,9 @@ __all__ = [
     "ThroughputInputs",
     "accelerator_of",
     "accelerators_of",
+    "beyond_measured",
     "estimate_throughput",
+    "largest_measured",
     "peak_rate",
     "precision_cost",
 ]

@@ -43,3 +43,22 @@ def interval_of(architecture: Architecture, training: Training) -> Interval:
     """The interval for this kind of run; pooled over all kinds where too few runs of it were published."""
     known = _residuals()
     return known.get(kind_of_run(architecture, training), known["all"])
+
+
+@functools.cache
+def largest_measured() -> dict[str, int]:
+    """Each kind of card with a published training run, and the most cards that one of them had."""
+    found: dict[str, int] = {}
+    for row in table("throughput.csv"):
+        if row["use"] not in ("none", "report") and row["tokens_per_second_per_gpu"]:
+            found[row["gpu"]] = max(found.get(row["gpu"], 0), int(row["gpus"]))
+    return found
+
+
+def beyond_measured(gpu: str, gpus: int) -> str:
+    """What no published run says: "card" where none was on this kind of card, "count" where all had less than half as many
+    cards and the plan needs more than one machine of eight; else ""."""
+    known = largest_measured().get(gpu, 0)
+    if not known:
+        return "card"
+    return "count" if gpus > max(2 * known, 8) else ""

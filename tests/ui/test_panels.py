@@ -13,9 +13,11 @@ from advisor import make_plan
 from advisor.charts import budget as charts_budget
 from advisor.ui import app, display
 from advisor.ui.format import money
+from advisor.ui.models import headline
 from advisor.ui.models.planning import START
 from advisor.ui.panels import drawers, tables, why
 from advisor.ui.panels.parts import Markup, table
+from advisor.ui.panels.summary import blocks
 from advisor.ui.text import Texts
 
 PLANS = {
@@ -379,3 +381,16 @@ def test_the_screen_says_why_this_card_and_marks_the_planned_offer(plans):
     assert "Why RTX 5090" in words_of(tables.cluster.layout(plan, Texts()))
     given = make_plan({**START, "gpu": "L40S"})
     assert all(one.get("code") != "card_chosen" for one in given.cluster.reasons)  # nobody chose it but the reader
+
+
+@pytest.mark.parametrize(
+    ("lang", "card", "count"),
+    [("en", "not measured on this card", "not measured on so many"), ("zh", "该卡的速度没有实测", "没有这么多卡")],
+)
+def test_a_worked_out_speed_is_marked_beside_the_verdict(lang, card, count):
+    shown = {}
+    for gpu, gpus in (("T4", 64), ("GeForce RTX 4090", 64), ("H100 SXM5 80GB", 8)):
+        plan = make_plan({"model": "Llama 3.1 8B", "method": "qlora", "gpu": gpu, "gpus": gpus})
+        shown[gpu] = words_of("".join(blocks(headline(plan), Texts(lang=lang))))
+    assert card in shown["T4"] and count in shown["GeForce RTX 4090"]
+    assert card not in shown["H100 SXM5 80GB"] and count not in shown["H100 SXM5 80GB"]

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.plan import Plan
+from advisor.throughput import beyond_measured
 from advisor.units import Quantity
 
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """What a plan says first. verdict: fits, tight or does_not_fit; as_of: the day of the prices."""
+    """What a plan says first. verdict: fits, tight or does_not_fit; as_of: the day of the prices.
+
+    unmeasured: "card" or "count" where no published run was on such a card, or on nearly so many; else "".
+    """
 
     model: str
     method: str
@@ -34,6 +38,7 @@ class Headline:
     cost_high: Quantity
     as_of: str
     stale: bool
+    unmeasured: str
 
 
 def headline(plan: Plan) -> Headline:
@@ -64,6 +69,7 @@ def headline(plan: Plan) -> Headline:
         cost_high=budget.high,
         as_of=budget.price.as_of,
         stale=budget.price.stale,
+        unmeasured=beyond_measured(cluster.gpu, cluster.gpus),
     )
 
 

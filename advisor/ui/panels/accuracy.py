@@ -93,7 +93,7 @@ def headlines(texts: Texts) -> str:
             _figure(
                 t("Speed: published inside the range"),
                 percent(speed["within_interval"], lang),
-                t("80 % is what the range promises"),
+                t("each source left out in turn; 80 % is promised"),
             ),
         ]
     )

@@ -163,11 +163,17 @@ def _verdict(one: Headline, texts: Texts, job: str, classes: str) -> str:
         "unknown": t("unknown"),
     }[one.verdict]
     below = t("%(need)s of %(room)s GiB, up to %(high)s", need=need, room=room, high=high)
+    mark = {
+        "card": t("speed not measured on this card"),
+        "count": t("speed not measured on so many"),
+        "": "",
+    }[one.unmeasured if one.verdict != "does_not_fit" else ""]
+    worked_out = f' · <span class="advisor-tight">≈ {escape(mark)}</span>' if mark else ""
     return (
         f'<div class="advisor-block{classes}"><small>{escape(job)}</small>'
         f'<span class="advisor-pill advisor-{one.verdict}"><span aria-hidden="true">{SIGNS[one.verdict]}</span> '
         f"{escape(words)}</span>"
-        f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(below)}</span></div>'
+        f'<span class="advisor-range" title="{escape(size(one.need, lang))}">{escape(below)}{worked_out}</span></div>'
     )
 
 
