@@ -144,6 +144,15 @@ def server(demo: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of the real notebooks."""
+    folder = tmp_path_factory.mktemp("walk") / "notebooks"
+    shutil.copytree(HERE.parents[1] / "notebooks", folder)
+    with running(folder) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The machine's Chromium. A missing one fails these tests: an unopened page is not a passed one."""
     assert Path(CHROMIUM).exists(), f"no Chromium at {CHROMIUM}: install it or set CHROMIUM"

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conftest import Server, new_visitor, running
+from conftest import new_visitor
 from playwright.sync_api import expect
 
 from advisor.ui.link import encode
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 STAGES = ("01_model_and_method", "02_vram_budget", "03_cards_and_interconnect", "04_storage_layout", "05_budget")
 DRAWN = (
     "() => { const all = [...document.querySelectorAll('.advisor-chart-picture')].filter(p => p.clientWidth);"
@@ -22,14 +18,6 @@ DRAWN = (
 )
 FIGURES = "() => document.querySelector('.advisor-figures').innerText"
 CHARTS = "() => [...document.querySelectorAll('.advisor-chart-picture')].map(p => p.ariaLabel)"
-
-
-@pytest.fixture(scope="session")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("walk") / "notebooks"
-    shutil.copytree(NOTEBOOKS, folder)
-    with running(folder) as one:
-        yield one
 
 
 def visit(walk, visitor, name, fragment=""):
