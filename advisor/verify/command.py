@@ -18,6 +18,7 @@ ANSWER_TEXT = {
     "partly": {"en": "partly", "zh": "部分"},
     "no": {"en": "no", "zh": "否"},
     "not_tested": {"en": "not tested", "zh": "未测"},
+    "not_needed": {"en": "not needed on one card", "zh": "单卡不需要"},
 }
 #: Causes printed for one finding; the JSON has them all.
 MOST_CAUSES = 4

@@ -49,10 +49,7 @@ def judge_oom(report: Report, context: Context) -> Draft:
         part = float((reading.total / capacity).m_as("")) - 1
         if abs(part) > 2 * share("memory_tolerance"):
             draft.verdict = "not_comparable"
-            draft.sentence = both(
-                f"The message is of a card with {shown(reading.total)}, the plan of one with {shown(capacity)}.",
-                f"报错的卡显存为 {shown(reading.total)}，方案的卡为 {shown(capacity)}。",
-            )
+            draft.sentence = _other_card(reading, plan, capacity)
             _explain(reading, report, draft)
             return draft
     needed = (reading.allocated + reading.tried).to(GIB)
@@ -91,6 +88,22 @@ def judge_oom(report: Report, context: Context) -> Draft:
             f"这张卡余量不足。{guess_zh}{rung['zh']}",
         )
     return draft
+
+
+def _other_card(reading: Any, plan: Plan, capacity: Quantity) -> dict[str, str]:
+    """What a message of another card says, and why the plan's figures cannot be held to it."""
+    free = (f", {shown(reading.free)} was free", f"，空闲 {shown(reading.free)}") if reading.free is not None else ("", "")
+    needed = (reading.allocated + reading.tried).to(GIB)
+    planned = _per_card(plan.memory.allocated)
+    card = f"{plan.cluster.gpu} ({shown(capacity)})"
+    held, asked = shown(reading.allocated), shown(reading.tried)
+    return both(
+        f"The message is of a card with {shown(reading.total)}: {held} was allocated, {asked} more was asked for{free[0]}, so "
+        f"at least {shown(needed)} was needed. The plan is for {card} and allocates {shown(planned)} there; layout and batch "
+        "were chosen for that card. Choose the card of the message in the form to compare.",
+        f"报错来自显存为 {shown(reading.total)} 的卡：已分配 {held}，又申请 {asked}{free[1]}，因此至少需要 {shown(needed)}。"
+        f"方案用的是 {card}，预计分配 {shown(planned)}；布局和批大小都是按那张卡选的。要对照，请在表单里选报错的那张卡。",
+    )
 
 
 def _next_rung(plan: Plan) -> dict[str, str]:

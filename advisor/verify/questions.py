@@ -81,7 +81,7 @@ def _network(findings: Sequence[Finding], plan: Plan | None) -> Answer:
         return Answer(
             question="network",
             text=TEXTS["network"],
-            answer="yes",
+            answer="not_needed",
             sentence=both("One card sends nothing to others: no network is needed.", "单卡之间没有通信：不需要互联。"),
         )
     lines = _lines([one for one in findings if one.kind != "nvidia_smi"], NETWORK)

@@ -116,11 +116,11 @@ class Finding(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Record):
-    """One of the three questions. answer: "yes", "partly", "no" or "not_tested"; evidence: sentences, with the file's name."""
+    """One of the three questions. answer: yes, partly, no, not_tested or not_needed; evidence: sentences by file."""
 
     question: Literal["network", "storage", "healing"]
     text: dict
-    answer: Literal["yes", "partly", "no", "not_tested"]
+    answer: Literal["yes", "partly", "no", "not_tested", "not_needed"]
     sentence: dict
     evidence: tuple[dict, ...] = ()
     next_command: str = ""

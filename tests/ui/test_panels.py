@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -394,3 +395,15 @@ def test_a_worked_out_speed_is_marked_beside_the_verdict(lang, card, count):
         shown[gpu] = words_of("".join(blocks(headline(plan), Texts(lang=lang))))
     assert card in shown["T4"] and count in shown["GeForce RTX 4090"]
     assert card not in shown["H100 SXM5 80GB"] and count not in shown["H100 SXM5 80GB"]
+
+
+def test_fields_of_a_measurement_are_words_and_keys_of_a_file_stay_keys():
+    from advisor.evidence.nccl import NcclReading
+    from advisor.evidence.oom import OomReading
+    from advisor.ui.panels.readings import WORDS, field_name
+
+    for kind in (NcclReading, OomReading):
+        assert {one.name for one in dataclasses.fields(kind)} <= set(WORDS)
+    assert field_name("busbw_at_largest_oop", Texts()) == "bus bandwidth at the largest message, separate buffers"
+    assert "总线带宽" in field_name("busbw_at_largest_oop", Texts(lang="zh"))
+    assert field_name("reduce_bucket_size", Texts()) == "<code>reduce_bucket_size</code>"

@@ -46,7 +46,7 @@ def test_a_failed_measurement_is_no(two_nodes):
 
 
 def test_one_card_needs_no_network(one_card):
-    assert check([], one_card).questions[0].answer == "yes"
+    assert check([], one_card).questions[0].answer == "not_needed"
 
 
 def test_every_cause_has_a_command_and_both_languages():

@@ -75,7 +75,13 @@ def test_an_oom_of_another_card_is_not_comparable(one_card):
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.15 GiB total capacity; "
         "70.00 GiB already allocated; 1.00 GiB free; 72.00 GiB reserved in total by PyTorch)"
     )
-    assert only(text, one_card).verdict == "not_comparable"
+    found = only(text, one_card)
+    assert found.verdict == "not_comparable"
+    for lang, words in (
+        ("en", ("was allocated", "more was asked for", "The plan is for")),
+        ("zh", ("已分配", "又申请", "方案用的是")),
+    ):
+        assert all(word in found.sentence[lang] for word in words), found.sentence[lang]
 
 
 def smi(util: list[int]) -> str:

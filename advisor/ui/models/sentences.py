@@ -12,6 +12,7 @@ from advisor.ui.models.controls import CONTROLS
 from advisor.ui.text import N_, translate
 
 _VALUE = r"(?P<value>.+?)"
+_PATH = r"(?P<key>[\w.\[\]]+)"
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.DOTALL), chinese)
     for pattern, chinese in (
@@ -20,16 +21,82 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "{key} 只适用于方法 {methods}，当前方法是 {value}。",
         ),
         (
-            rf"(?P<key>[\w.]+) must be a whole number from (?P<low>\S+) to (?P<high>\S+), but {_VALUE} was given\.",
+            rf"{_PATH} must be (?:'auto' or )?a whole number from (?P<low>\S+) to (?P<high>\S+), but {_VALUE} was given\.",
             "{key} 应为 {low} 到 {high} 之间的整数，但给出的是 {value}。",
         ),
         (
-            rf"(?P<key>[\w.]+) must be a number from (?P<low>\S+) to (?P<high>\S+), but {_VALUE} was given\.",
+            rf"{_PATH} must be a number from (?P<low>\S+) to (?P<high>\S+), but {_VALUE} was given\.",
             "{key} 应为 {low} 到 {high} 之间的数，但给出的是 {value}。",
         ),
         (
-            rf"(?P<key>[\w.]+) must be from (?P<low>.+) to (?P<high>.+), but {_VALUE} was given\.",
+            rf"{_PATH} must be (?:'auto' or )?from (?P<low>.+) to (?P<high>.+), but {_VALUE} was given\.",
             "{key} 应在 {low} 到 {high} 之间，但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be (?:'auto' or )?a quantity in (?P<unit>.+?) \(from (?P<low>.+?) to (?P<high>.+?)\), "
+            rf"but {_VALUE} was given\.",
+            "{key} 应为带单位的量（单位 {unit}，{low} 到 {high}），但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be a dictionary with (?P<what>.+), but {_VALUE} was given\.",
+            "{key} 应为一组设置（{what}），但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} has no key (?P<value>.+?); it may have (?P<what>[^.]+)\."
+            r"(?: Did you mean (?P<near>.+)\?)?",
+            "{key} 里没有名为 {value} 的项，可以有 {what}。{near}",
+        ),
+        (
+            rf"{_PATH} must be a text of 1 to (?P<limit>\d+) printable characters, but {_VALUE} was given\.",
+            "{key} 应为 1 到 {limit} 个可打印字符，但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be (?:'auto' or )?a name from the catalog, but {_VALUE} was given\.",
+            "{key} 应为目录里的名称，但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be a catalog name, a size such as '13B' or a config object, but {_VALUE} was given\.",
+            "{key} 应为目录里的名称、参数量（如 '13B'）或 config 内容，但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be a date such as '2026-11-30', but {_VALUE} was given\.",
+            "{key} 应为日期（如 '2026-11-30'），但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be a list of at most (?P<limit>\d+) quotes, but {_VALUE} was given\.",
+            "{key} 应为最多 {limit} 条报价的列表，但给出的是 {value}。",
+        ),
+        (
+            rf"{_PATH} must be all_linear, attention_qv, attention or a list of module names, but {_VALUE} was given\.",
+            "{key} 应为 all_linear、attention_qv、attention 或模块名列表，但给出的是 {value}。",
+        ),
+        (
+            r"(?P<key>quotes\S*|purchase\.quotes\S*) must be given: a quote needs a card and a price\.",
+            "{key} 必须给出：每条报价都要有卡型和价格。",
+        ),
+        (
+            rf"A scenario must be a dictionary with at least 'model', but {_VALUE} was given\.",
+            "方案应为一组设置，至少包含 'model'，但给出的是 {value}。",
+        ),
+        (
+            r"model must be given: a catalog name, a size such as '13B' or a Hugging Face config object\.",
+            "必须给出 model：目录里的名称、参数量（如 '13B'）或 Hugging Face config 内容。",
+        ),
+        (
+            r"parallelism\.virtual_pipeline needs parallelism\.pipeline above 1, but (?P<value>.+) was given\.",
+            "parallelism.virtual_pipeline 需要 parallelism.pipeline 大于 1，但给出的是 {value}。",
+        ),
+        (
+            r"gpus must be data x tensor x pipeline x context = (?P<number>\d+), but (?P<value>.+) was given\.",
+            "gpus 必须等于 data x tensor x pipeline x context{equals}，但给出的是 {value}。",
+        ),
+        (
+            r"optimizer_in_backward must be false with adapters: their gradients are small enough to keep\.",
+            "使用适配器时 optimizer_in_backward 必须为 false：它们的梯度足够小，可以保留。",
+        ),
+        (
+            rf"{_PATH}: (?P<value>.+?) joins cards inside a node; between nodes use (?P<what>.+)\.",
+            "{key}：{value} 用于机内互联；机间请用 {what}。",
         ),
         (
             rf"(?P<key>[\w.]+) must be a multiple of (?P<what>.+?)(?: = (?P<number>\d+))?, but {_VALUE} was given\.",
@@ -40,7 +107,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "{key} 必须等于 {what}{equals}，但给出的是 {value}。",
         ),
         (
-            rf"(?P<key>[\w.]+) must be (?P<what>[\w' ,.]+), but {_VALUE} was given\.(?: Did you mean (?P<near>.+)\?)?",
+            rf"{_PATH} must be (?P<what>[\w' ,.]+), but {_VALUE} was given\.(?: Did you mean (?P<near>.+)\?)?",
             "{key} 可以是 {what}，但给出的是 {value}。{near}",
         ),
         (
@@ -48,12 +115,12 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "方案里没有名为 {value} 的项。",
         ),
         (
-            r"(?:model|gpu|scale_out): (?:Model|GPU|Card|Link|\w+) (?P<value>'.+?') is not in the catalog; "
+            r"(?:model|gpu|scale_out): (?:Model|GPU|Card|Link|\w+) (?P<value>'.*?') is not in the catalog; "
             r"the nearest known name is (?P<near>'.+?')\.",
             "目录里没有 {value}，最接近的是 {near}。",
         ),
         (
-            r"(?:model|gpu|scale_out): (?:Model|GPU|Card|Link|\w+) (?P<value>'.+?') is not in the catalog; "
+            r"(?:model|gpu|scale_out): (?:Model|GPU|Card|Link|\w+) (?P<value>'.*?') is not in the catalog; "
             r"known names are for example (?P<near>.+)\.",
             "目录里没有 {value}，可用的例如 {near}。",
         ),

@@ -13,6 +13,7 @@ from advisor.ui.format import number, percent, size
 from advisor.ui.models import PlanModel
 from advisor.ui.models.evidence import EvidenceModel, Item, imported, judge, kit
 from advisor.ui.panels.parts import Markup, box, button, escape, make, row, small, table, text, title
+from advisor.ui.panels.readings import field_name
 from advisor.ui.panels.why import shown
 from advisor.ui.text import N_, Texts
 from advisor.units import Quantity, unit
@@ -166,6 +167,7 @@ _ANSWERS = {
     "partly": (N_("partly"), "tight"),
     "no": (N_("no"), "does_not_fit"),
     "not_tested": (N_("not tested yet"), "unknown"),
+    "not_needed": (N_("not needed on one card"), "unknown"),
 }
 
 
@@ -241,7 +243,7 @@ def reading(report: Report, texts: Texts) -> str:
     for name, value in vars(report.reading).items():
         if value is None or (isinstance(value, (tuple, list, dict)) and not value) or name == "config":
             continue
-        rows.append((name.replace("_", " "), worded(value, texts)))
+        rows.append((field_name(name, texts), worded(value, texts)))
     more = len(rows) - MOST_LINES
     if more > 0:
         rows = [*rows[:MOST_LINES], ("…", t("%(count)s more", count=more))]
