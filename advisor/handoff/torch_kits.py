@@ -23,6 +23,11 @@ TRAINER_OPTIMIZERS = {
 }
 PLAIN_OPTIMIZERS = ("adamw", "sgd", "sgd_momentum", "adafactor", "adamw_8bit", "paged_adamw", "paged_adamw_8bit")
 PRECISIONS = ("bf16_mixed", "fp16_mixed", "fp32_autocast", "bf16_pure", "fp32")
+#: What accelerate.yaml says where the plan has ZeRO-1.
+AS_ZERO_1 = (
+    "FSDP2 has no ZeRO-1 by name. Here weights are whole from the forward to the backward pass and gradients are reduced once",
+    "a step (sync_each_batch in training.json): ZeRO-1's memory and traffic. Without accumulation that is ZeRO-2, no more.",
+)
 REPLICATED_ONLY = ("adamw_8bit", "paged_adamw", "paged_adamw_8bit")
 
 
@@ -155,11 +160,17 @@ def accelerate_kit(job: Job) -> dict[str, str]:
         # FSDP's own recomputation; the Trainer's would gather each layer twice
         arguments |= {"gradient_checkpointing": False}
         arguments.pop("gradient_checkpointing_kwargs", None)
+        # the Trainer's default keeps whole gradients on each card between the micro-batches of a step, whatever FSDP shards
+        reduce_each = job.layout.zero_stage >= 2
+        arguments["accelerator_config"] = {"gradient_accumulation_kwargs": {"sync_each_batch": reduce_each}}
+    notes = header(job, engine)
+    if sharded and job.layout.zero_stage == 1:
+        notes = (*notes, *AS_ZERO_1)
     several = '--machine_rank "$NODE_RANK" --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" '
     command = f"accelerate launch --config_file accelerate.yaml {several if job.nodes > 1 else ''}train.py"
     return {
         "launch.sh": launch_script(job, engine, command, stop="USR1"),
-        "accelerate.yaml": to_yaml(config, header(job, engine)),
+        "accelerate.yaml": to_yaml(config, notes),
         **_trainer_files(job, sharded, arguments),
     }
 

@@ -21,6 +21,7 @@ import yaml
 from advisor import catalog
 from advisor.handoff import skypilot
 from tests.handoff.conftest import kits_of, plan_of
+from tests.handoff.test_training import STEPS, kit, stop_kill_and_resume
 
 pytestmark = pytest.mark.engines
 
@@ -75,6 +76,14 @@ def test_deepspeed_reads_its_configuration(scenario_name):
         read = DeepSpeedConfig(config)
     assert read.train_batch_size == config["train_batch_size"]
     assert int(read.zero_config.stage) == config["zero_optimization"]["stage"]
+
+
+def test_deepspeed_trains_on_the_cpu(tmp_path):
+    """The deepspeed kit itself, ZeRO-2 over two processes; a first run compiles DeepSpeed's optimizer for the CPU (minutes)."""
+    pytest.importorskip("deepspeed")
+    light = {"sequence_length": 64, "tokens": f"{STEPS * 2 * 2 * 2 * 64} token", "parallelism": {"zero_stage": 2}}
+    environment = kit(tmp_path, save_steps=2, engine="deepspeed", **light)
+    stop_kill_and_resume(tmp_path, environment | {"DS_ACCELERATOR": "cpu"})
 
 
 def test_trainjob_is_a_trainjob(scenario_name):

@@ -92,6 +92,10 @@ def test_the_layout_of_the_plan_stands_in_each_file(scenario_name):
             assert config["num_processes"] == layout.gpus and config["num_machines"] == layout.nodes
             if layout.zero_stage and layout.gpus > 1:
                 assert config["fsdp_config"]["fsdp_reshard_after_forward"] is (layout.zero_stage == 3)
+                # ZeRO-1 reduces gradients once a step; the stages above keep no whole gradients between micro-batches
+                accumulation = training["accelerator_config"]["gradient_accumulation_kwargs"]
+                assert accumulation["sync_each_batch"] is (layout.zero_stage >= 2)
+                assert ("no ZeRO-1 by name" in files["accelerate.yaml"]) is (layout.zero_stage == 1)
         elif engine == "deepspeed":
             config = json.loads(files["deepspeed.json"])
             assert config["train_batch_size"] == layout.global_batch_size

@@ -1,6 +1,10 @@
-"""The torchrun kit of a two-layer model really trains on the CPU: ten steps, stopped, killed and resumed.
+"""Kits of a two-layer model really train on the CPU: ten steps, stopped, killed and resumed.
 
-Needs the packages of the `kits` extra: `pip install -e .[test,kits]`, then `pytest -m training`.
+The torchrun kit runs as it is, FSDP2 with it. The accelerate kit's train.py, which the deepspeed kit has too, runs under
+`accelerate launch` with two processes, but as data parallel: Accelerate shards nothing on a CPU (AcceleratorState makes FSDP of
+MULTI_GPU and its like alone). DeepSpeed's runs where DeepSpeed is installed: it compiles its optimizer for the CPU first, which
+takes minutes, so that it is in test_engines.py. Needs PyTorch, transformers, peft and (with peft) accelerate: README's training
+command.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from advisor import make_plan
 from advisor.handoff import write_kit
@@ -102,6 +108,83 @@ def follow(process: subprocess.Popen, until: int | None = None) -> list[dict]:
     process.wait(timeout=120)
     assert said, "".join(other)[-3000:]
     return said
+
+
+def on_cpu(folder: Path) -> None:
+    """A kit with the Trainer without the cards: its processes meet over gloo."""
+    path = folder / "kit" / "training.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"use_cpu": True, "dataloader_num_workers": 0}))
+    path = folder / "kit" / "accelerate.yaml"
+    if path.exists():
+        config = yaml.safe_load(path.read_text())
+        assert config["distributed_type"] == "FSDP" and config["num_processes"] == 2
+        config |= {"distributed_type": "MULTI_CPU", "use_cpu": True}
+        config.pop("fsdp_config")
+        path.write_text(yaml.safe_dump(config))
+
+
+def history(folder: Path, step: int) -> dict[int, float]:
+    """The loss of each step as the Trainer's checkpoint of that step has it."""
+    state = json.loads((folder / "checkpoints" / f"checkpoint-{step}" / "trainer_state.json").read_text())
+    return {line["step"]: line["loss"] for line in state["log_history"] if "loss" in line}
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    """Until a file is there; the process's own words if it ends before."""
+    for _ in range(6000):
+        if path.exists():
+            return
+        if process.poll() is not None:
+            raise AssertionError((path.parents[2] / "log").read_text()[-3000:])
+        time.sleep(0.02)
+    raise AssertionError(f"no {path.name} within two minutes")
+
+
+def start_quietly(folder: Path, environment: dict[str, str]) -> subprocess.Popen:
+    with (folder / "log").open("w") as log:
+        return subprocess.Popen(
+            ["bash", str(folder / "kit" / "launch.sh")],
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def test_the_trainers_script_is_stopped_killed_and_resumed(tmp_path):
+    """The script that the accelerate and deepspeed kits share."""
+    light = {"precision": "fp32", "sequence_length": 64, "tokens": f"{STEPS * 2 * 2 * 2 * 64} token"}
+    stop_kill_and_resume(tmp_path, kit(tmp_path, save_steps=2, engine="accelerate", **light))
+
+
+def stop_kill_and_resume(folder: Path, environment: dict[str, str]) -> None:
+    """Ten steps of the Trainer's script in three starts; the loss goes on from step to step."""
+    on_cpu(folder)
+    places = folder / "checkpoints"
+    # killed once its second checkpoint is there
+    process = start_quietly(folder, environment)
+    wait_for(places / "checkpoint-4" / "trainer_state.json", process)
+    for child in descendants(process.pid):
+        os.kill(child, signal.SIGKILL)
+    process.wait(timeout=60)
+    killed_at = max(int(path.parent.name.partition("-")[2]) for path in places.glob("checkpoint-*/trainer_state.json"))
+    assert killed_at < STEPS
+    before = history(folder, killed_at)
+    # a save that was cut off in the middle must not be taken for one
+    (places / "checkpoint-9").mkdir()
+    # asked to stop, as a spot machine is: both processes save at the same step and end
+    process = start_quietly(folder, environment)
+    wait_for(places / f"checkpoint-{killed_at + 2}" / "trainer_state.json", process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 143
+    process = start_quietly(folder, environment)
+    assert process.wait(timeout=120) == 0, (folder / "log").read_text()[-3000:]
+    after = history(folder, STEPS)
+    assert list(after) == list(range(1, STEPS + 1))
+    assert {step: after[step] for step in before} == before
+    # ln(512) = 6.24 is the loss of knowing nothing
+    assert 5.5 < after[1] < 7.5 and after[STEPS] < after[1] - 0.3
+    assert (places / "final" / "model.safetensors").exists()
 
 
 def losses(said: list[dict]) -> dict[int, float]:

@@ -1,6 +1,7 @@
 """Trains what job.json says with the Hugging Face Trainer; its arguments are in training.json. Started by launch.sh.
 
-FSDP comes from accelerate.yaml, ZeRO from deepspeed.json. A start goes on from the newest checkpoint, if there is one.
+FSDP comes from accelerate.yaml, ZeRO from deepspeed.json. A start goes on from the newest complete checkpoint, if
+there is one.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from transformers import AutoConfig, AutoModelForCausalLM, Trainer, TrainerCallback, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
 
 HERE = Path(__file__).parent
 JOB = json.loads((HERE / "job.json").read_text(encoding="utf-8"))
@@ -46,7 +47,11 @@ class SaveWhenAsked(TrainerCallback):
             signal.signal(number, lambda *_: setattr(self, "asked", True))
 
     def on_step_end(self, args, state, control, **_):
-        if self.asked:
+        # All ranks stop at the same step, or those that were told later would wait in a collective.
+        asked = torch.tensor(float(self.asked), device=args.device)
+        if dist.is_initialized():
+            dist.all_reduce(asked, op=dist.ReduceOp.MAX)
+        if asked.item():
             control.should_save = control.should_training_stop = True
         return control
 
@@ -73,6 +78,16 @@ def load_model() -> torch.nn.Module:
     return model
 
 
+def newest(folder: Path) -> str | None:
+    """The newest complete checkpoint: one that has the Trainer's state, which is written after the rest."""
+    found = {
+        int(path.name.rpartition("-")[2]): path
+        for path in folder.glob("checkpoint-*")
+        if (path / "trainer_state.json").exists()
+    }
+    return str(found[max(found)]) if found else None
+
+
 def main() -> None:
     settings = json.loads((HERE / "training.json").read_text(encoding="utf-8"))
     if "deepspeed" in settings:
@@ -81,10 +96,10 @@ def main() -> None:
     # The arguments come before the model: with ZeRO-3 they decide where its weights are made.
     arguments = TrainingArguments(**settings)
     trainer = Trainer(model=load_model(), args=arguments, train_dataset=Tokens(), callbacks=[SaveWhenAsked()])
-    folder = arguments.output_dir
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(folder) if os.path.isdir(folder) else None)
+    folder = Path(arguments.output_dir)
+    trainer.train(resume_from_checkpoint=newest(folder))
     if trainer.state.global_step >= arguments.max_steps:
-        trainer.save_model(os.path.join(folder, "final"))
+        trainer.save_model(str(folder / "final"))
 
 
 if __name__ == "__main__":
