@@ -77,15 +77,27 @@ def search(arguments: argparse.Namespace) -> None:
 
 
 def read(arguments: argparse.Namespace) -> None:
-    """Print what each evidence file says."""
-    from advisor.evidence import read as run
+    """Print what each evidence file says; of a run's files, the scenario they make."""
+    from advisor.evidence import read_files, to_scenario
 
-    reports = [run(Path(name)) for name in arguments.files]
-    if arguments.json:
-        shown = [report.to_dict() for report in reports]
+    found, unread = read_files(arguments.files)
+    reports = [report for _, report in found]
+    folder = any(Path(name).is_dir() for name in arguments.files)
+    if arguments.scenario:
+        imported = to_scenario(reports)
+        print(json.dumps(imported.scenario, ensure_ascii=False, indent=2))
+        print(imported.summary(arguments.language), file=sys.stderr)
+    elif arguments.json:
+        shown = [{**({"file": name} if folder else {}), **report.to_dict()} for name, report in found]
         print(json.dumps(shown[0] if len(shown) == 1 else shown, ensure_ascii=False, indent=2))
     else:
-        print("\n\n".join(report.summary() for report in reports))
+        heads = (f"{name}: " if folder else "" for name, _ in found)
+        print("\n\n".join(head + report.summary(arguments.language) for head, report in zip(heads, reports, strict=True)))
+        if folder:
+            with contextlib.suppress(ValueError):  # a folder of measurements makes no scenario
+                print(f"\n{to_scenario(reports).summary(arguments.language)}")
+    for one in unread:
+        print(f"advisor: {one.reason}", file=sys.stderr)
 
 
 def accuracy(arguments: argparse.Namespace) -> int | None:
@@ -167,8 +179,10 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(run=search)
 
     one = commands.add_parser("read", help=read.__doc__)
-    one.add_argument("files", nargs="+", metavar="FILE")
+    one.add_argument("files", nargs="+", metavar="FILE", help="files of one run, or its folder")
     one.add_argument("--json", action="store_true", help="print readings as JSON")
+    one.add_argument("--scenario", action="store_true", help="print the scenario that the files make, for `advisor plan`")
+    one.add_argument("--language", choices=("en", "zh"), default="en")
     one.set_defaults(run=read)
 
     one = commands.add_parser("report", help=report.__doc__)

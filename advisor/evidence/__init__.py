@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.evidence import text as _text
+from advisor.evidence.folder import read_files
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 
 if TYPE_CHECKING:
     from advisor.evidence.importing import Imported
 
-__all__ = ["EvidenceError", "Problem", "Reader", "Reading", "Report", "read", "to_scenario"]
+__all__ = ["EvidenceError", "Problem", "Reader", "Reading", "Report", "read", "read_files", "to_scenario"]
 
 
 def readers() -> tuple[Reader, ...]:
@@ -47,7 +48,7 @@ def read(source: str | Path | bytes) -> Report:
 
 
 def to_scenario(reports: Report | Sequence[Report]) -> Imported:
-    """Scenario keys from readings of config.json, DeepSpeed, Accelerate and training files: taken, defaulted, ignored."""
+    """Scenario keys from readings of one run's files, merged into one draft: taken, defaulted, ignored."""
     from advisor.evidence.importing import to_scenario as run
 
     return run(reports)

@@ -28,13 +28,17 @@ class Given:
 
 @dataclass
 class Draft:
-    """Collects keys; the first source of a key wins, a later one that disagrees is said to be ignored."""
+    """Collects keys; the first source of a key wins, a later one that disagrees is said to be ignored.
+
+    facts: what only together with other keys becomes one: "steps" of the run, "save_steps" between checkpoints.
+    """
 
     scenario: dict[str, Any] = field(default_factory=dict)
     taken: list[Note] = field(default_factory=list)
     defaulted: list[Note] = field(default_factory=list)
     ignored: list[Note] = field(default_factory=list)
     used: set[tuple[str, str]] = field(default_factory=set)
+    facts: dict[str, Given] = field(default_factory=dict)
 
     def take(self, key: str, value: Any, where: str, source: str, en: str = "", zh: str = "") -> bool:
         """Set `key` ("parallelism.tensor" for a nested one) from the file's key `where`; false where another file "

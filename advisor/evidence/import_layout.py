@@ -260,6 +260,12 @@ def _accelerate(draft: Draft, reading: TrainYamlReading) -> None:
                 draft.take(f"parallelism.{key}", value, f"megatron_lm_config.megatron_lm_{name}", source)
 
 
+def take_recomputation(draft: Draft, reading: TrainYamlReading) -> None:
+    """FSDP's own recomputation, which stands in for the Trainer's and is said in Accelerate's file."""
+    if as_switch((reading.fsdp_config or {}).get("fsdp_activation_checkpointing")) is True:
+        draft.take("activation_recomputation", "full", "fsdp_config.fsdp_activation_checkpointing", reading.framework)
+
+
 def _launch(draft: Draft, reading: LaunchReading) -> None:
     source = "the launch log"
     if positive(reading.world_size):

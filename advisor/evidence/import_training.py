@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from advisor.evidence.deepspeed import DeepSpeedReading
-from advisor.evidence.import_draft import Draft
+from advisor.evidence.import_draft import Draft, Given
 from advisor.evidence.train_yaml import TrainYamlReading
-from advisor.evidence.values import as_switch, positive
+from advisor.evidence.values import as_number, as_switch, positive
 
 #: Where each field of a reading may stand in a file; the first that is there is named in the sentence.
 KEYS = {
     "method": ("finetuning_type", "adapter", "use_peft", "use_lora", "model", "lora_r", "base_model"),
     "lora_rank": ("lora_rank", "lora_r", "model"),
+    "lora_dropout": ("lora_dropout", "model"),
     "targets": ("lora_target", "lora_target_linear", "lora_target_modules", "target_modules", "model"),
     "quantization": ("quantization_bit", "load_in_4bit", "load_in_8bit", "model"),
     "seq_len": (
@@ -69,7 +71,7 @@ def where_of(reading: TrainYamlReading, field: str) -> str:
     """The file's own key of a field, for the sentence."""
     settings = reading.settings or {}
     key = next((key for key in KEYS[field] if settings.get(key) is not None), KEYS[field][0])
-    inner = {"lora_rank": "lora_rank", "targets": "lora_attn_modules"}.get(field)
+    inner = {"lora_rank": "lora_rank", "lora_dropout": "lora_dropout", "targets": "lora_attn_modules"}.get(field)
     return f"model.{inner}" if key == "model" and inner else "tokenizer.max_seq_len" if key == "tokenizer" else key
 
 
@@ -83,6 +85,8 @@ def take_training(draft: Draft, reading: TrainYamlReading, deepspeed: DeepSpeedR
     _activations(draft, reading, source)
     if (reading.settings or {}) and reading.framework in FRAMEWORK_DEFAULTS:
         for key, value in FRAMEWORK_DEFAULTS[reading.framework].items():
+            if key == "epochs" and "steps" in draft.facts:
+                continue
             draft.default(
                 key,
                 value,
@@ -132,6 +136,9 @@ def _method(draft: Draft, reading: TrainYamlReading, source: str) -> None:
     targets = lora_targets(reading)
     if targets is not None:
         draft.take("lora.targets", targets, where_of(reading, "targets"), source)
+    dropout = as_number(reading.lora_dropout)
+    if isinstance(dropout, (int, float)):
+        draft.take("lora.dropout", float(dropout), where_of(reading, "lora_dropout"), source)
     if method == "qlora":
         _quantization(draft, reading, bits, source)
 
@@ -165,8 +172,13 @@ def lora_targets(reading: TrainYamlReading) -> str | list[str] | None:
         return "all_linear"
     if isinstance(given, str):
         given = [one.strip() for one in given.split(",")]
-    names = [one for one in given or () if one]
-    if any(one in ("all", "all-linear") for one in names):
+    return named_targets(given or ())
+
+
+def named_targets(given: Sequence[str]) -> str | list[str] | None:
+    """Module names as one of the scenario's sets, or sorted; None where there are none."""
+    names = [one.strip() for one in given if one and one.strip()]
+    if any(one in ("all", "all-linear", "all_linear") for one in names):
         return "all_linear"
     if not names:
         return None
@@ -272,12 +284,8 @@ def _batch(draft: Draft, reading: TrainYamlReading, source: str) -> None:
         if value:
             draft.take(key, value, where_of(reading, field), source)
     if positive(reading.max_steps) and source != "torchtune":
-        draft.ignore(
-            "tokens",
-            source,
-            f"max_steps {reading.max_steps} overrides the epochs: give the tokens of the run (steps x global batch x length).",
-            f"max_steps {reading.max_steps} 优先于轮数：请给出总 token 数（步数 × 全局批大小 × 长度）。",
-        )
+        draft.facts.setdefault("steps", Given(positive(reading.max_steps), "max_steps", source))
+        draft.used |= {(source, key) for key in ("max_steps", "num_train_epochs", "num_epochs")}
     elif isinstance(reading.epochs, (int, float)) and 0 < reading.epochs <= 10_000:
         draft.take("epochs", float(reading.epochs), where_of(reading, "epochs"), source)
     if positive(reading.max_samples):
@@ -291,6 +299,10 @@ def _batch(draft: Draft, reading: TrainYamlReading, source: str) -> None:
     keep = positive(reading.save_total_limit)
     if keep:
         draft.take("checkpoint.keep", keep, "save_total_limit", source)
+    save = positive(reading.save_steps)
+    if save:
+        draft.facts.setdefault("save_steps", Given(save, "save_steps", source))
+        draft.used.add((source, "save_steps"))
 
 
 def _activations(draft: Draft, reading: TrainYamlReading, source: str) -> None:

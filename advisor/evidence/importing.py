@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from advisor.evidence.deepspeed import DeepSpeedReading, read_config
+from advisor.evidence.deepspeed import read_config
 from advisor.evidence.hf_config import HfConfigReading
 from advisor.evidence.import_draft import Draft, Note, shown
-from advisor.evidence.import_layout import sharding_of, take_layout, used_keys
+from advisor.evidence.import_engines import source_of, take_job, take_job_framework, take_megatron
+from advisor.evidence.import_layout import sharding_of, take_layout, take_recomputation, used_keys
+from advisor.evidence.import_machines import take_machines
 from advisor.evidence.import_model import take_model
+from advisor.evidence.import_torchtitan import take_torchtitan
+from advisor.evidence.import_totals import take_totals
 from advisor.evidence.import_training import take_optimizer, take_training
-from advisor.evidence.launch import LaunchReading
-from advisor.evidence.nvidia_smi import NvidiaSmiReading
 from advisor.evidence.report import EvidenceError, Reading, Report
 from advisor.evidence.train_yaml import TrainYamlReading
 from advisor.scenario.defaults import resolve
@@ -24,6 +26,9 @@ from advisor.workload import adapted_matrices
 
 #: Stands in for a model that no file named, while the other keys are checked.
 PLACEHOLDER = "7B"
+#: Kinds that say something about a scenario, each read once.
+PARTS = ("hf_config", "deepspeed", "launch", "nvidia_smi", "job_file", "megatron", "torchtitan", "skypilot", "kubernetes",
+         "slurm", "launch_script")  # fmt: skip
 #: Taken away one after another where keys contradict each other, the least certain first.
 DOUBTFUL = ("global_batch_size", "gpus", "gpus_per_node", "gradient_accumulation_steps", "quantization", "lora", "parallelism")
 
@@ -32,12 +37,15 @@ DOUBTFUL = ("global_batch_size", "gpus", "gpus_per_node", "gradient_accumulation
 class Imported(Record):
     """A scenario's keys as `Scenario.from_dict` takes them ("model" may be missing where no file names it), and three lists of
     `Note`: taken (from which key of which file), defaulted (what the framework or the plan assumes), ignored (and why).
+    steps: optimizer steps of the whole run. save_steps: steps between checkpoints; a scenario counts time instead.
     """
 
     scenario: dict
     taken: tuple = ()
     defaulted: tuple = ()
     ignored: tuple = ()
+    steps: int | None = None
+    save_steps: int | None = None
 
     def summary(self, language: str = "en") -> str:
         """The three lists as readable lines."""
@@ -59,17 +67,30 @@ def to_scenario(reports: Report | Sequence[Report]) -> Imported:
     if not found:
         kinds = ", ".join(sorted({report.kind for report in listed})) or "nothing"
         raise EvidenceError(
-            "A scenario comes from a config.json, DeepSpeed, Accelerate or training file or a launch log, but "
+            "A scenario comes from a config.json, a training, engine or job file, a launch script or its log, but "
             f"{kinds} was given."
         )
     config, train, accelerate = found.get("hf_config"), found.get("train"), found.get("accelerate")
-    launch, deepspeed = found.get("launch"), found.get("deepspeed")
+    launch, deepspeed, job = found.get("launch"), found.get("deepspeed"), found.get("job_file")
     if deepspeed is None and train is not None and isinstance(train.deepspeed, dict):
         deepspeed = read_config(train.deepspeed)[0]
     _model(draft, config, train)
+    if job is not None:
+        take_job(draft, job, deepspeed is not None)
+    if "megatron" in found:
+        take_megatron(draft, found["megatron"])
+    if "torchtitan" in found:
+        take_torchtitan(draft, found["torchtitan"])
+    if accelerate is not None:
+        take_recomputation(draft, accelerate)
     if train is not None:
         take_training(draft, train, deepspeed, sharding_of(train, accelerate, deepspeed))
     take_layout(draft, train, accelerate, deepspeed, launch)
+    if job is not None:
+        take_job_framework(draft, job)
+    for part in ("skypilot", "kubernetes", "slurm", "launch_script"):
+        if part in found:
+            take_machines(draft, found[part])
     smi = found.get("nvidia_smi")
     if smi is not None and smi.name:
         draft.take("gpu", smi.name, "name", "nvidia-smi")
@@ -77,12 +98,17 @@ def to_scenario(reports: Report | Sequence[Report]) -> Imported:
             draft.take("gpus_per_node", smi.gpus, "number of GPUs", "nvidia-smi")
     if train is None and deepspeed is not None and deepspeed.optimizer:
         take_optimizer(draft, deepspeed.optimizer, "optimizer.type", "DeepSpeed", {})
+    take_totals(draft)
     _special(draft, train, config)
-    _leftovers(draft, {"DeepSpeed": deepspeed, "accelerate": accelerate, train.framework if train else "": train})
+    files = {"DeepSpeed": deepspeed, "accelerate": accelerate, train.framework if train else "": train, "job.json": job}
+    megatron = found.get("megatron")
+    files |= {source_of(megatron): megatron} if megatron is not None else {}
+    _leftovers(draft, files | {"torchtitan": found.get("torchtitan")})
     scenario = _checked(draft)
     defaulted = (*draft.defaulted, *_plan_defaults(scenario))
     taken = tuple(note for note in draft.taken if _present(scenario, note.key))
-    return Imported(scenario=scenario, taken=taken, defaulted=defaulted, ignored=tuple(draft.ignored))
+    facts = {name: fact.value for name, fact in draft.facts.items()}
+    return Imported(scenario=scenario, taken=taken, defaulted=defaulted, ignored=tuple(draft.ignored), **facts)
 
 
 def _present(scenario: dict[str, Any], key: str) -> bool:
@@ -95,16 +121,8 @@ def _sorted(reports: list[Report], draft: Draft) -> dict[str, Any]:
     found: dict[str, Reading] = {}
     for report in reports:
         reading = report.reading
-        part = None
-        if isinstance(reading, HfConfigReading):
-            part = "hf_config"
-        elif isinstance(reading, DeepSpeedReading):
-            part = "deepspeed"
-        elif isinstance(reading, LaunchReading):
-            part = "launch"
-        elif isinstance(reading, NvidiaSmiReading):
-            part = "nvidia_smi"
-        elif isinstance(reading, TrainYamlReading):
+        part = report.kind if report.kind in PARTS else None
+        if isinstance(reading, TrainYamlReading):
             part = "accelerate" if reading.framework == "accelerate" else "train"
         if part is None:
             draft.ignore(
@@ -189,12 +207,12 @@ def _special(draft: Draft, train: TrainYamlReading | None, config: HfConfigReadi
                 "Image and video settings: only the text model is sized; image tokens belong into the sequence length.",
                 "图像与视频设置：只计算文本模型；图像 token 应计入序列长度。",
             )
-        if train.save_steps is not None or train.saves_per_epoch is not None:
+        if "save_steps" not in draft.facts and (train.save_steps is not None or train.saves_per_epoch is not None):
             draft.ignore(
                 "checkpoint.interval",
                 train.framework,
-                "Saving every so many steps: give checkpoint.interval as a time, or leave it to the plan.",
-                "按步数保存：请用时间给出 checkpoint.interval，或由方案决定。",
+                "Saving by parts of the run: give checkpoint.interval as a time, or leave it to the plan.",
+                "按训练进度保存：请用时间给出 checkpoint.interval，或由方案决定。",
             )
         if train.save_only_model:
             draft.ignore(

@@ -20,6 +20,13 @@ MODULES: tuple[str, ...] = (
     "oom",
     "hf_config",
     "deepspeed",
+    "megatron",
+    "torchtitan",
+    "skypilot",
+    "kubernetes",
+    "slurm",
+    "launch_script",
+    "job_file",
     "launch",
     "train_yaml",
 )

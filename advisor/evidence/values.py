@@ -71,6 +71,18 @@ def as_switch(value: Any) -> Any:
     return None
 
 
+def as_flag(value: Any) -> bool | None:
+    """True or false, also where written as a word; anything else, "auto" too, is None."""
+    switch = as_switch(value)
+    return switch if isinstance(switch, bool) else None
+
+
+def as_float(value: Any) -> float | None:
+    """A finite number, or None ("auto" too)."""
+    number = as_number(value)
+    return float(number) if isinstance(number, (int, float)) else None
+
+
 def as_word(value: Any) -> str | None:
     """A short text, or None."""
     return value.strip()[:300] if isinstance(value, str) and value.strip() else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import engine_samples
+
 FACTORS = {
     "all_reduce": lambda n: 2 * (n - 1) / n,
     "all_gather": lambda n: (n - 1) / n,
@@ -422,4 +424,5 @@ ALL: dict[str, tuple[str, str]] = {
     "iperf": ("storage", IPERF),
     "iperf_json": ("storage", IPERF_JSON),
     "dlio": ("storage", DLIO),
+    **engine_samples.ALL,
 }

@@ -12,7 +12,8 @@ import samples
 from advisor.evidence import Reading, read
 from advisor.evidence.registry import MODULES, READERS
 
-KINDS = {"nccl", "topo", "nvidia_smi", "perftest", "ib", "storage", "oom", "launch", "hf_config", "deepspeed", "train_yaml"}
+KINDS = {"nccl", "topo", "nvidia_smi", "perftest", "ib", "storage", "oom", "launch", "hf_config", "deepspeed", "train_yaml",
+         "megatron", "torchtitan", "skypilot", "kubernetes", "slurm", "launch_script", "job_file"}  # fmt: skip
 
 
 def test_every_module_gives_a_reader_of_a_known_kind():
