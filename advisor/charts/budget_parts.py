@@ -25,4 +25,10 @@ def axis(plan: Any, lang: str, en: str, zh: str) -> str:
     return t((f"{en}, {currency}", f"{zh}，{currency_name(currency, lang)}"), lang)
 
 
-MODE = MODES | {"spot": ("spot", "竞价实例"), "lease": ("monthly lease", "按月租用")}
+#: Short, because a name, a condition and an amount share a line on a phone.
+MODE = MODES | {
+    "reserved_1y": ("reserved, 1 year", "预留 1 年"),
+    "reserved_3y": ("reserved, 3 years", "预留 3 年"),
+    "spot": ("spot", "竞价实例"),
+    "lease": ("monthly lease", "按月租用"),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import Any
 
 from advisor import charts
@@ -36,13 +37,19 @@ def compose(plan: Plan, lang: str, day: datetime.date | None = None) -> Document
     one = headline(plan)
     method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
     cited = appendix.cited(plan)
-    sections = (
-        _advice(plan, texts),
-        *(_stage(plan, stage, texts) for stage in STAGES),
-        appendix.assumptions(plan, texts),
+    stages = [_stage(plan, stage, texts) for stage in STAGES]
+    rest = (
+        *(replace(one, figures=one.figures[1:]) for one in stages),
         accuracy.section(plan, texts),
         appendix.trail(plan, texts, cited),
         appendix.sources(texts, cited),
+    )
+    leading = tuple(figure for one in stages for figure in one.figures[:1])
+    sections = (
+        _advice(plan, texts),
+        Section(key="charts", title=t("The plan in pictures"), figures=leading),
+        appendix.assumptions(plan, texts),
+        *(replace(one, folded=True) for one in rest),
     )
     return Document(
         lang=lang,

@@ -47,7 +47,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the report. key: stable, an anchor."""
+    """A part of the report. key: stable, an anchor. folded: in the appendix, closed on a screen and open on paper."""
 
     key: str
     title: str
@@ -56,6 +56,7 @@ class Section:
     figures: tuple[Figure, ...] = ()
     grids: tuple[Grid, ...] = ()
     points: tuple[str, ...] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,9 @@ def page(document: Document, plan: Plan) -> str:
 
 def section(one: Section, plan: Plan, lang: str) -> str:
     """A part of the report."""
-    parts = [f'<section id="{one.key}" class="part"><h2>{escape(one.title)}</h2>']
+    head = f"<h2>{escape(one.title)}</h2>"
+    fold = ("<details><summary>" + head + "</summary>", "</details>") if one.folded else (head, "")
+    parts = [f'<section id="{one.key}" class="part">{fold[0]}']
     if one.lead:
         parts.append(f'<p class="sub">{escape(one.lead)}</p>')
     if one.remarks:
@@ -57,7 +59,7 @@ def section(one: Section, plan: Plan, lang: str) -> str:
     parts += _grids(one)
     if one.points:
         parts.append(f"<ul>{''.join(f'<li>{escape(words)}</li>' for words in one.points)}</ul>")
-    return "".join(parts) + "</section>"
+    return "".join(parts) + fold[1] + "</section>"
 
 
 def _remarks(one: Section, lang: str) -> str:

@@ -67,7 +67,8 @@ def drawn(plan: Plan, lang: str) -> Iterator[tuple[int, int]]:
     from advisor.report.compose import STAGES, shown_charts
 
     stages = [shown_charts(plan, stage, lang) for stage in STAGES]
-    jobs = [(one, width_of(place, len(found))) for found in stages for place, one in enumerate(found)]
+    groups = [[found[0] for found in stages if found], *(found[1:] for found in stages)]  # as the report has them
+    jobs = [(one, width_of(place, len(found))) for found in groups for place, one in enumerate(found)]
     for done, (one, width) in enumerate(jobs, start=1):
         picture(one, plan, lang, width)
         yield done, len(jobs)

@@ -77,6 +77,8 @@ code{font:.82rem/1.45 ui-monospace,Menlo,Consolas,"Noto Sans Mono",monospace;ove
 .advisor-steps th:nth-child(4){width:31%}.advisor-steps th:nth-child(5){width:7%}
 .advisor-steps td:nth-child(4),#sources td{overflow-wrap:anywhere}
 #sources td:last-child{white-space:nowrap}
+details>summary{cursor:pointer}
+details>summary>h2{display:inline}
 @media (max-width:40rem){
 main{padding:1rem .9rem 3rem}
 h1{font-size:1.5rem}
@@ -92,6 +94,9 @@ main{max-width:none;padding:0}
 a{color:inherit;text-decoration:none}
 .part{margin-top:7mm;padding-top:4mm}
 h2,h3,.sub{break-after:avoid}
+/* a folded appendix is whole on paper */
+details::details-content{content-visibility:visible;display:block;height:auto}
+details>summary{list-style:none}
 .scroll,.advisor-scroll{overflow:visible}
 .facts{gap:3mm}
 th,td{padding:.8mm 2mm .8mm 0}

@@ -131,7 +131,7 @@ def test_the_page_has_every_remark_chart_and_source(plans, pages):
     assert sum(values.get("class") == "chart" for _, values in page.tags) == charts >= 15
     assert plan.budget.sentence["zh"] in words and "Korthikanti" in words and "2022年5月10日" in words
     html = pages["zh"]
-    assert '<html lang="zh-CN">' in html and "<details" not in html
+    assert '<html lang="zh-CN">' in html and "<details open" not in html
 
 
 def test_the_same_report_is_not_drawn_twice(plans, pages, monkeypatch):
@@ -233,3 +233,14 @@ def test_a_mixture_of_experts_on_spot_in_yuan_is_reported():
     words = render_markdown(plan, "zh", DAY)
     assert "QLoRA" in words and plan.budget.sentence["zh"] in re.sub(r"\\(.)", r"\1", words)
     assert openpyxl.load_workbook(io.BytesIO(render_workbook(plan, "zh", DAY))).sheetnames[0] == "结论"
+
+
+def test_the_answer_the_pictures_and_the_assumptions_come_first_and_the_rest_is_folded(plans, pages):
+    document = compose(plans["four nodes"], "en", DAY)
+    keys = [one.key for one in document.sections]
+    assert keys[:3] == ["advice", "charts", "assumptions"]
+    assert [one.key for one in document.sections if one.folded] == keys[3:]
+    html = pages["en"]
+    assert html.count("<details><summary>") == len(keys) - 3
+    assert html.index('id="answer"') < html.index('id="charts"') < html.index('id="assumptions"') < html.index("<details>")
+    assert "details::details-content{content-visibility:visible" in html.partition("@media print")[2]  # whole on paper

@@ -407,3 +407,12 @@ def test_fields_of_a_measurement_are_words_and_keys_of_a_file_stay_keys():
     assert field_name("busbw_at_largest_oop", Texts()) == "bus bandwidth at the largest message, separate buffers"
     assert "总线带宽" in field_name("busbw_at_largest_oop", Texts(lang="zh"))
     assert field_name("reduce_bucket_size", Texts()) == "<code>reduce_bucket_size</code>"
+
+
+def test_one_line_of_the_answer_is_there_for_a_phone():
+    page = app.page("02_vram_budget")
+    line = re.search(r'<div class="advisor-brief" aria-hidden="true">(.*?)</div>', page.summary.figures.value)[1]
+    assert "1 × RTX 5090" in line and "$" in line and "h" in line
+    page.model.restore({**START, "gpu": "GeForce RTX 4090", "gpus": 1, "sequence_length": 8192})
+    line = re.search(r'<div class="advisor-brief" aria-hidden="true">(.*?)</div>', page.summary.figures.value)[1]
+    assert "does not fit" in line and "$" not in line

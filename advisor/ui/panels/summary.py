@@ -46,7 +46,7 @@ class SummaryBar:
             self.figures.value = f'<div class="advisor-block"><small>{words}</small></div>'
             return
         one = headline(self.model.plan)
-        self.figures.value = "".join(blocks(one, self.texts, old=self.model.problem is not None))
+        self.figures.value = "".join(blocks(one, self.texts, old=self.model.problem is not None)) + brief(one, self.texts)
         self.since.value = self._since()
         self._offer()
 
@@ -145,6 +145,19 @@ def blocks(one: Headline, texts: Texts, old: bool = False) -> list[str]:
         _figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
         _figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
     ]
+
+
+def brief(one: Headline, texts: Texts) -> str:
+    """The answer in one line, for the top of a phone's screen once the whole answer has scrolled away."""
+    parts = [f"{number(one.gpus, texts.lang)} × {short(one.gpu)}"]
+    if one.verdict == "does_not_fit":
+        parts.append(texts.t(VERDICTS[one.verdict]))
+    else:
+        parts += [duration(one.time, texts.lang), money(one.cost, texts.lang)]
+    words = " · ".join(map(escape, parts))
+    return (
+        f'<div class="advisor-brief" aria-hidden="true"><b class="advisor-{one.verdict}">{SIGNS[one.verdict]}</b> {words}</div>'
+    )
 
 
 def tokens(one: Headline, texts: Texts) -> str:
