@@ -19,6 +19,12 @@ CLASS = {
 }
 
 
+def _product(tier: Any, lang: str) -> str:
+    """A product by its name; what has none is described."""
+    local = "local NVMe of the training machines"
+    return t((local, "训练机的本地 NVMe"), lang) if tier.product == local else tier.product
+
+
 ROLE = {
     "raw": ("raw data", "原始数据"),
     "shards": ("packed shards", "打包分片"),
@@ -167,7 +173,7 @@ def tiers_rows(plan: Any, lang: str) -> Rows:
                 "price": money(monthly, currency, lang)
                 if monthly or (tier.price is not None and tier.bought_for != "included")
                 else included,
-                "product": f"{tier.provider} {tier.product}".strip(),
+                "product": f"{tier.provider} {_product(tier, lang)}".strip(),
                 "needed": size(tier.needed),
                 "bought": size(tier.capacity),
                 "why": tier.reason[lang],
@@ -187,7 +193,7 @@ def tiers_sentence(plan: Any, lang: str) -> str:
         (
             f"Storage costs {money(total, currency, lang)} a month while the run lasts; "
             f"{share} of it is for {role} on {first.product}.",
-            f"训练期间存储每月 {money(total, currency, lang)}，其中 {share} 为{role}（{first.product}）。",
+            f"训练期间存储每月 {money(total, currency, lang)}，其中 {share} 为{role}（{_product(first, lang)}）。",
         ),
         lang,
     )

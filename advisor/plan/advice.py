@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor import catalog
 from advisor.budget import convert, exchange_rate
+from advisor.plan.assumed import assumed
 from advisor.scenario.defaults import Resolved
 from advisor.throughput import beyond_measured, largest_measured
 from advisor.units import Q, Quantity, unit
@@ -72,8 +73,8 @@ def _from(one: Any, stage: str) -> Advice:
 
 def _workload(plan: Plan, resolved: Resolved) -> list[Advice]:
     remarks = [
-        _remark("model_assumption", "info", "workload", sentence, f"模型结构假设：{sentence}")
-        for sentence in resolved.architecture.assumptions
+        _remark("model_assumption", "info", "workload", one["en"], one["zh"])
+        for one in map(assumed, resolved.architecture.assumptions)
     ]
     limit = resolved.architecture.max_position_embeddings
     length = resolved["sequence_length"]
@@ -160,13 +161,19 @@ def _cluster(plan: Plan, resolved: Resolved) -> list[Advice]:
     if share > 0.2:
         en, zh = link.binding_collective, link.binding_collective_zh
         cure = link.cheapest_fabric
+        found = not cure.startswith("none")
+        cured = (
+            (f"{cure} would cure it", f"换用 {cure} 可解决")
+            if found
+            else ("no fabric in the catalog cures it", "目录中没有互联能解决")
+        )
         remarks.append(
             _remark(
                 "communication_bound",
                 "warning",
                 "cluster",
-                f"On {link.fabric} the step waits {share:.0%} of its time for communication ({en}); {cure} would cure it.",
-                f"在 {link.fabric} 上，每步有 {share:.0%} 的时间在等通信（{zh}）；换用 {cure} 可解决。",
+                f"On {link.fabric} the step waits {share:.0%} of its time for communication ({en}); {cured[0]}.",
+                f"在 {link.fabric} 上，每步有 {share:.0%} 的时间在等通信（{zh}）；{cured[1]}。",
             )
         )
     if cluster.layout.tensor_parallel_size > cluster.layout.gpus_per_node:

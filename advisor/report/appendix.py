@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor import catalog
 from advisor.plan import Plan
+from advisor.plan.assumed import assumed
 from advisor.report.document import Grid, Section
 from advisor.trail import Step
 from advisor.ui.format import date, number
@@ -113,7 +114,7 @@ def assumptions(plan: Plan, texts: Texts) -> Section:
         rows.append((label(path, texts), words, t(ORIGINS.get(origin, origin)), _code(path)))
     columns = [(t("assumption"), False), (t("value"), False), (t("origin"), False), (t("key"), False)]
     words = t("Given: asked for. Default: what a practitioner would start with. Derived: worked out or chosen by the search.")
-    points = [texts.pick(one) for one in (*plan.memory.assumptions, *plan.storage.assumptions)]
+    points = [texts.pick(one) for one in (*map(assumed, plan.memory.assumptions), *plan.storage.assumptions)]
     if plan.budget.exchange_rate is not None:
         rate = plan.budget.exchange_rate
         words_of = N_("Exchange rate: %(rate)s CNY per USD, of %(date)s.")

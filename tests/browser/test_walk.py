@@ -93,7 +93,7 @@ def test_the_plan_goes_along_and_a_reload_restores_it(walk, visitor):
     page.reload()
     page.locator(".advisor-figures .advisor-figure").first.wait_for(timeout=60_000)
     page.wait_for_function("words => document.querySelector('.advisor-figures')?.innerText === words", arg=before)
-    expect(field(page, "textbox", "Sequence length")).to_have_value("8 192")
+    expect(field(page, "textbox", "Sequence length")).to_have_value("8,192")
     page.get_by_role("button", name="Undo", exact=True).click()
     page.wait_for_function("words => document.querySelector('.advisor-figures').innerText !== words", arg=before)
 
@@ -212,3 +212,32 @@ def test_nothing_is_wider_than_the_screen(walk, browser, width):
     page.close(run_before_unload=True)
     one.context.close()
     assert one.outside == [] and one.unexpected() == []
+
+
+def test_what_does_not_fit_says_so_at_the_top_and_a_click_makes_it_fit(walk, visitor):
+    stuck = {"model": "Llama 3.1 8B", "method": "lora", "gpu": "GeForce RTX 4090", "gpus": 1, "sequence_length": 8192}
+    page = visit(walk, visitor, "02_vram_budget", "#p=" + encode(stuck))
+    follows(page, "Does not fit: needs 30.7 GiB")
+    assert "$" not in figures(page)
+    ways = page.locator(".advisor-ways button")
+    ways.first.wait_for()
+    ways.filter(has_text="2 × RTX 4090").click()
+    follows(page, "Fits 2 cards")
+    ways.first.wait_for(state="detached")
+    page.get_by_role("button", name="Undo", exact=True).click()
+    follows(page, "Does not fit")
+
+
+def test_on_a_phone_one_line_of_the_answer_stays(walk, browser):
+    one = new_visitor(browser, viewport={"width": 390, "height": 844})
+    page = visit(walk, one, "05_budget")
+    settled(page)
+    brief = page.locator(".advisor-brief")
+    assert brief.evaluate("node => getComputedStyle(node).opacity") == "0"
+    page.evaluate("window.scrollTo(0, 1500)")
+    page.wait_for_function("() => getComputedStyle(document.querySelector('.advisor-brief')).opacity === '1'")
+    box = brief.bounding_box()
+    assert box["y"] == 0 and box["height"] < 44
+    assert page.locator(".advisor-answer").bounding_box()["y"] < 0
+    one.context.close()
+    assert one.unexpected() == []

@@ -129,12 +129,12 @@ def test_a_change_reaches_every_part(walk):
 
 
 def test_defaults_are_shown_and_marked(walk):
-    assert field(walk, "sequence_length").input.placeholder == "2 048 · default"
+    assert field(walk, "sequence_length").input.placeholder == "2,048 · default"
     assert field(walk, "micro_batch_size").input.placeholder.endswith("· worked out")
     assert field(walk, "attention").input.label == "SDPA (PyTorch) · default"
     assert field(walk, "gpu").input.label.startswith("advise me (")
     field(walk, "sequence_length").input.value = "4096"
-    assert field(walk, "sequence_length").input.value == "4 096"
+    assert field(walk, "sequence_length").input.value == "4,096"
 
 
 def test_every_control_has_its_unit_and_its_word_explained(walk):
@@ -199,7 +199,7 @@ def test_the_language_changes_words_and_nothing_else(walk):
     assert walk.language.value == "zh"
     assert (walk.model.given, walk.model.plan) == (given, plan)
     assert "一张卡放得下" in walk.summary.figures.value
-    assert field(walk, "sequence_length").input.placeholder == "2 048 · 默认"
+    assert field(walk, "sequence_length").input.placeholder == "2,048 · 默认"
     walk.texts.lang = "en"
     assert "Fits one card" in walk.summary.figures.value
 

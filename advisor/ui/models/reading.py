@@ -92,7 +92,7 @@ def typed(control: Control, value: Any) -> Any:
     if isinstance(value, Quantity):
         return f"{value.magnitude:.6g} {value.units:~}"
     if control.kind == "integer":
-        return f"{value:,}".replace(",", " ")
+        return f"{value:,}"
     if control.kind == "number":
         return f"{value:g}"
     return str(value)

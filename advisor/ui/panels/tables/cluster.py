@@ -8,6 +8,7 @@ from advisor.plan import Plan
 from advisor.ui.format import duration, money_range, number, percent, quantity
 from advisor.ui.panels.parts import Markup, escape, table
 from advisor.ui.panels.tables.card import TableCard
+from advisor.ui.panels.tables.places import place
 from advisor.ui.text import N_, Texts
 
 LONGEST_LADDER = 12
@@ -59,7 +60,7 @@ def links(plan: Plan, texts: Texts) -> str:
         (t("has inside a node"), _rate(link.scale_up_bandwidth, texts)),
         (t("needed between nodes"), _needed(link.required_scale_out, link.required_scale_out_limit, texts)),
         (t("has between nodes"), _rate(link.scale_out_bandwidth, texts)),
-        (t("cheapest that does"), link.cheapest_fabric),
+        (t("cheapest that does"), place(link.cheapest_fabric, texts)),
     ]
     if network is not None:
         rows += [

@@ -8,6 +8,8 @@ from advisor.ui.text import N_, Texts
 
 #: Descriptions that stand where a region or an instance has its name.
 WORDS = (
+    N_("local NVMe of the training machines"),
+    N_("none in the catalog"),
     N_("typical (same price in all regions)"),
     N_("selected regions, via sales"),
     N_("8-card bare-metal server, monthly lease"),

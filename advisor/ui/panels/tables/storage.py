@@ -8,6 +8,7 @@ from advisor.plan import Plan
 from advisor.ui.format import currency_of, duration, money, number, percent, size
 from advisor.ui.panels.parts import Markup, escape, small, table
 from advisor.ui.panels.tables.card import TableCard
+from advisor.ui.panels.tables.places import place
 from advisor.ui.text import N_, Texts
 from advisor.units import Q, unit
 
@@ -41,7 +42,7 @@ def tiers(plan: Plan, texts: Texts) -> str:
     rows = [
         (
             small(word(ROLES, one.role, texts), word(CLASSES, one.storage_class, texts)),
-            one.product,
+            place(one.product, texts),
             size(one.capacity, lang),
             _rate(one.read_offered, lang),
             _rate(one.write_offered, lang),
