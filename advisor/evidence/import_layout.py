@@ -165,7 +165,10 @@ def _zero_of(draft: Draft, reading: TrainYamlReading, deepspeed: DeepSpeedReadin
                 "混合切分在每个节点保留一份；此处按全部卡切分处理。",
             )
         draft.take("offload", "optimizer_and_parameters" if offloads(reading) else "none", where, source)
-    elif reading.fsdp_cpu_offload is not None:
+    if reading.fsdp_reshard is not None:
+        stage = 3 if reading.fsdp_reshard else 2
+        draft.take("parallelism.zero_stage", stage, "fsdp_reshard_after_forward", source)
+    if reading.fsdp_cpu_offload is not None and not (group or listed):
         draft.take("offload", "optimizer_and_parameters" if reading.fsdp_cpu_offload else "none", "fsdp.cpu_offload", source)
     own = reading.deepspeed_config or {}
     if own and deepspeed is None:

@@ -9,7 +9,7 @@ from advisor.evidence.import_draft import Draft
 
 
 def take_totals(draft: Draft) -> None:
-    """Tokens from steps x global batch x length, where all of them are known; else say what is missing."""
+    """Tokens from steps x global batch x length, where all of them are known, else say what is missing; one GPU's sharding."""
     steps = draft.facts.get("steps")
     if steps is not None and "tokens" not in draft.scenario:
         batch, length = global_batch(draft.scenario), draft.scenario.get("sequence_length")
@@ -37,6 +37,21 @@ def take_totals(draft: Draft) -> None:
                 "give the tokens of the run (steps x global batch x length).",
                 f"{steps.where} {steps.value} 优先于轮数：请给出总 token 数（步数 × 全局批大小 × 长度）。",
             )
+    if draft.scenario.get("gpus") == 1 and draft.scenario.get("framework") in ("transformers", "torchtune"):
+        draft.default(
+            "parallelism.zero_stage",
+            0,
+            "",
+            "parallelism.zero_stage = 0: one GPU shards nothing.",
+            "parallelism.zero_stage = 0：单卡不做切分。",
+        )
+        draft.default(
+            "offload",
+            "none",
+            "",
+            "offload = none: no file says that anything is kept in host memory.",
+            "offload = none：没有文件写明卸载到主机内存。",
+        )
     save = draft.facts.get("save_steps")
     if save is not None:
         draft.ignore(

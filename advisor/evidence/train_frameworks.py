@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.evidence.documents import Document
 from advisor.evidence.report import Problem
-from advisor.evidence.values import Settings, as_group, as_integer, as_number, as_switch, as_word
+from advisor.evidence.values import Settings, as_flag, as_group, as_integer, as_number, as_switch, as_word
 
 LLAMA_FACTORY = (
     "finetuning_type",
@@ -146,8 +146,8 @@ def _precision(read: Settings) -> str | None:
     if as_switch(read.data.get("fp8")) is True:
         return "fp8"
     for name, keys in (("bf16", ("bf16", "bfloat16")), ("fp16", ("fp16", "float16"))):
-        value = read.any(keys)[1]
-        if as_switch(value) in (True, "auto") or value == "full":
+        values = [read.data.get(key) for key in keys]
+        if any(as_switch(value) in (True, "auto") or value == "full" for value in values):
             return name
     both = [as_switch(read.data.get(key)) for key in ("bf16", "fp16")]
     return "fp32" if False in both and True not in both else None
@@ -206,6 +206,7 @@ def _axolotl(found: Document, problems: list[Problem]) -> dict[str, Any]:
     plugins = " ".join(map(str, data.get("plugins") or ())) if isinstance(data.get("plugins"), list) else ""
     cut = "CutCrossEntropy" in plugins or read.switch("cut_cross_entropy", "unsloth_cross_entropy_loss") is True
     liger = read.switch("liger_fused_linear_cross_entropy") is True
+    amp = as_switch(data.get("bf16")) in (True, "auto")
     attention = next(
         (
             name
@@ -233,7 +234,8 @@ def _axolotl(found: Document, problems: list[Problem]) -> dict[str, Any]:
         "global_batch": read.whole("batch_size", minimum=1),
         "optimizer": read.word("optimizer"),
         "learning_rate": read.number("learning_rate"),
-        "precision": _precision(read),
+        # bfloat16 is bf16 without automatic mixed precision
+        "precision": "pure_bf16" if as_switch(data.get("bfloat16")) is True and not amp else _precision(read),
         "attn_implementation": read.word("attn_implementation") or (attention if attention != "flash_attention" else None),
         "flash_attention": read.switch("flash_attention"),
         "gradient_checkpointing": checkpointing,
@@ -300,6 +302,7 @@ def _torchtune(found: Document, problems: list[Problem]) -> dict[str, Any]:
         "activation_offloading": read.switch("enable_activation_offloading"),
         "compile": data["compile"] if isinstance(data.get("compile"), bool) else None,
         "loss": _component(data, "loss"),
+        "fsdp_reshard": as_flag(data.get("fsdp_reshard_after_forward")),
         "fsdp_cpu_offload": as_switch(fsdp.get("cpu_offload", data.get("fsdp_cpu_offload"))),
         "tensor_parallel_size": read.whole("tensor_parallel_dim", minimum=1),
         "context_parallel_size": read.whole("context_parallel_dim", minimum=1),

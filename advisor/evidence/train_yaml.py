@@ -73,6 +73,7 @@ class TrainYamlReading(Reading):
     fsdp_config: dict | None = None
     fsdp_version: Any = None
     fsdp_cpu_offload: bool | None = None
+    fsdp_reshard: bool | None = None
     distributed_type: str | None = None
     num_machines: Any = None
     num_processes: Any = None

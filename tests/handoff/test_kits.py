@@ -16,7 +16,6 @@ import yaml
 
 from advisor import Plan, make_plan
 from advisor.__main__ import main as advisor
-from advisor.evidence import read, to_scenario
 from advisor.handoff import ENGINES, LAUNCHERS, TRAINERS, HandoffError, kit_archive, kit_files, write_kit
 from advisor.handoff.versions import engines_table
 from tests.handoff.conftest import kits_of, plan_of
@@ -347,45 +346,6 @@ def test_a_hostile_model_type_does_not_reach_names():
         assert re.fullmatch(r"[a-z][a-z0-9-]*", slug(text))
         assert one_line(text).isprintable()
     assert "launch.sh" in kit_files(plan, "torchrun")
-
-
-#: Kits whose files `advisor read` knows, and the keys that a file of that kind can say.
-ROUND_TRIPS = {
-    "llamafactory": ("llamafactory.yaml", "deepspeed.json"),
-    "axolotl": ("axolotl.yaml", "deepspeed.json"),
-    "deepspeed": ("deepspeed.json",),
-    "accelerate": ("accelerate.yaml",),
-    "torchtune": ("torchtune.yaml",),
-}
-#: What a file says of its engine and not of the plan: the same method run by another framework or under its own name; and
-#: epochs, which a file with max_steps leaves to its engine's default.
-OF_THE_ENGINE = {"framework", "model", "precision", "checkpoint", "gpus", "epochs"}
-
-
-def test_read_back_gives_the_scenario(scenario_name, tmp_path):
-    plan = plan_of(scenario_name)
-    wanted = {key: entry["value"] for key, entry in plan.scenario.items() if "value" in entry}
-    for engine, names in ROUND_TRIPS.items():
-        files = kits_of(scenario_name).get(engine)
-        if files is None:
-            continue
-        reports = []
-        for name in names:
-            if name in files:
-                (tmp_path / name).write_text(files[name])
-                reports.append(read(tmp_path / name))
-        found = to_scenario(reports).scenario
-        assert len(found) >= 3, (engine, found)
-        if engine == "accelerate" and plan.cluster.layout.zero_stage == 1:
-            # FSDP2 has no ZeRO-1: it shards the gradients too, which costs nothing more
-            assert found.pop("parallelism") == {"zero_stage": 2}
-        for key, value in found.items():
-            if key in OF_THE_ENGINE:
-                continue
-            if isinstance(value, dict):
-                assert value == {name: wanted[key][name] for name in value}, (engine, key)
-            else:
-                assert value == wanted[key], (engine, key)
 
 
 def test_the_scenario_file_plans_the_same_again(scenario_name):
