@@ -323,6 +323,8 @@ def bridge_settings(job: Job) -> dict[str, dict[str, Any]]:
         "dist": {"use_megatron_fsdp": zero in STRATEGIES, "distributed_timeout_minutes": 30},
     }
     if job.adapters:
+        # adapters are laid on a Megatron checkpoint, which `train_bridge.py import` makes
+        settings["checkpoint"]["pretrained_checkpoint"] = f"{job.checkpoints}/pretrained"
         lora = job.training.lora
         settings["peft"] = {
             "target_modules": _targets(job),

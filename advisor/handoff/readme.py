@@ -123,6 +123,11 @@ def _model(job: Job, trainer: str) -> str:
             f"- The weights of {markdown(job.model)} as a Megatron checkpoint in `{CHECKPOINTS}` (Megatron-Bridge's "
             "`AutoBridge.import_ckpt` writes it), and its `--rotary-base` from its config.json."
         )
+    if trainer == "megatron_bridge" and job.adapters:
+        return (
+            f"- The weights of {markdown(job.model)} as a Megatron checkpoint in `{job.checkpoints}/pretrained`: "
+            "`python train_bridge.py import` writes it, once, on one machine."
+        )
     return (
         f"- The model {markdown(job.model)} is loaded by its Hugging Face name: fill the cache before many nodes ask at once."
     )

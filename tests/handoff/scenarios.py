@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from advisor import Plan, make_plan
+
 SCENARIOS: dict[str, dict] = {
     "lora_one_card": {"model": "llama-3.1-8b", "method": "lora", "tokens": "200 Mtoken", "gpu": "4090", "gpus": 1},
     "qlora_one_card": {"model": "qwen2.5-7b", "method": "qlora", "gpu": "4090", "gpus": 1},
@@ -85,3 +87,28 @@ SCENARIOS: dict[str, dict] = {
         "tokens": "100 Gtoken",
     },
 }
+
+
+def uneven_plan(model: str, tensor: int, pipeline: int, chunks: int | None) -> Plan:
+    """A whole model over a pipeline whose stages do not divide its layers. chunks: virtual stages a card, None for one."""
+    parallelism = {"tensor": tensor, "pipeline": pipeline, "zero_stage": 1}
+    if chunks:
+        parallelism["virtual_pipeline"] = chunks
+    gpus = tensor * pipeline * 8
+    if model in ("qwen3-235b-a22b", "deepseek-v3"):
+        parallelism["expert"] = 8
+    return make_plan(
+        {
+            "model": model,
+            "method": "full",
+            "framework": "megatron",
+            "gpu": "h200",
+            "gpus": gpus,
+            "sequence_length": 4096,
+            "micro_batch_size": 1,
+            "activation_recomputation": "full",
+            "parallelism": parallelism,
+            "global_batch_size": 8 * pipeline * 8,
+            "tokens": "10 Gtoken",
+        }
+    )

@@ -19,7 +19,7 @@ from advisor.__main__ import main as advisor
 from advisor.handoff import ENGINES, LAUNCHERS, TRAINERS, HandoffError, kit_archive, kit_files, write_kit
 from advisor.handoff.versions import engines_table
 from tests.handoff.conftest import kits_of, plan_of
-from tests.handoff.scenarios import SCENARIOS
+from tests.handoff.scenarios import SCENARIOS, uneven_plan
 
 NAMES = json.loads((Path(__file__).parent / "names.json").read_text())
 
@@ -206,6 +206,28 @@ def test_layers_are_split_over_all_stages():
     stages = int(found["pipeline-model-parallel-size"]) * int(found["num-virtual-stages-per-pipeline-rank"])
     both = sum(name in found for name in ("account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"))
     assert (int(found["num-layers"]) + both) % stages == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "tensor", "pipeline", "chunks"),
+    [("llama-3.1-405b", 8, 16, 1), ("llama-3.1-405b", 8, 4, 3), ("qwen3-235b-a22b", 4, 8, 6), ("deepseek-v3", 1, 16, 1)],
+)
+def test_pipelines_that_do_not_divide_the_layers(model, tensor, pipeline, chunks):
+    """Megatron either counts embedding and loss as layers or is told each stage; never more than one layer apart."""
+    found = options(kit_files(uneven_plan(model, tensor, pipeline, chunks), "megatron")["megatron.args"])
+    layers, stages = int(found["num-layers"]), pipeline * chunks
+    assert layers % stages
+    layout = found.get("pipeline-model-parallel-layout")
+    if layout is None:
+        assert "account-for-embedding-in-pipeline-split" in found and "account-for-loss-in-pipeline-split" in found
+        assert (layers + 2) % stages == 0
+        assert int(found.get("num-virtual-stages-per-pipeline-rank", 1)) == chunks
+    else:
+        counts = [stage.count("t") for stage in layout.split("|")]
+        assert len(counts) == stages and sum(counts) == layers and max(counts) - min(counts) == 1
+        assert layout[0] == "E" and layout[-1] == "L" and counts[-1] == min(counts)
+        # the two ways exclude each other
+        assert "num-virtual-stages-per-pipeline-rank" not in found
 
 
 def test_nccl_variables_only_where_the_fabric_needs_them():
