@@ -13,6 +13,9 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
@@ -191,6 +194,32 @@ def task(sky, scenario_name, tmp_path, monkeypatch):
     write(tmp_path, files_of(scenario_name, "skypilot"))
     monkeypatch.chdir(tmp_path)
     return sky.Task.from_yaml(str(tmp_path / "skypilot.yaml"))
+
+
+def sbatch(folder: Path, script: str) -> str:
+    """What `sbatch --test-only` answers. It reads the script's options before it asks the controller, which is not there."""
+    program = shutil.which("sbatch")
+    if program is None:
+        pytest.skip("sbatch is not installed (Debian: slurm-client, slurm-wlm-basic-plugins)")
+    settings = (
+        "ClusterName=here\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=45999\nAuthType=auth/none\nCredType=cred/none\n"
+        "MessageTimeout=2\nGresTypes=gpu\nSelectType=select/cons_tres\nNodeName=n[1-99] CPUs=192 Gres=gpu:8\n"
+        "PartitionName=all Nodes=ALL Default=YES\n"
+    )
+    plugins = next(Path(program).parents[1].glob("lib/*/slurm-wlm"), None)
+    (folder / "slurm.conf").write_text(settings + (f"PluginDir={plugins}\n" if plugins else ""))
+    (folder / "job.sbatch").write_text(script)
+    environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+    done = subprocess.run(
+        [program, "--test-only", "job.sbatch"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+    )
+    return done.stderr
+
+
+def test_sbatch_takes_the_script(scenario_name, tmp_path):
+    script = files_of(scenario_name, "slurm")["job.sbatch"]
+    assert sbatch(tmp_path, script) == "allocation failure: Unable to contact slurm controller (connect failure)\n"
+    assert "Invalid --time" in sbatch(tmp_path, re.sub(r"--time=\d+", "--time=soon", script))
 
 
 def test_skypilot_makes_a_task(task, scenario_name):
