@@ -10,11 +10,15 @@ from advisor.handoff.job import CHECKPOINTS, DATA, Job
 from advisor.handoff.text import to_yaml, to_yaml_documents
 from advisor.handoff.versions import header, install_of
 
+#: Nobody pulled it for this: the kit says so beside it.
 IMAGE = "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-devel"
 #: Device plug-ins' resource names: GPUs by maker, RDMA ports by the kind of network. Clusters may name theirs otherwise.
 GPU_RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"}
 RDMA_RESOURCES = {"EFA": "vpc.amazonaws.com/efa"}
 OTHER_RDMA = "rdma/rdma_shared_device_a"
+
+
+UNVERIFIED = f"The image {IMAGE} was not pulled or tried: put your own in its place."
 
 
 def _size(quantity: Any, least: int) -> str:
@@ -166,10 +170,10 @@ def kubernetes_files(job: Job, trainer: str, files: dict[str, str]) -> dict[str,
     """`storage.yaml`, `trainjob.yaml` and `pytorchjob.yaml`. files: the trainer's kit, which the pods mount."""
     if job.gpu_vendor not in GPU_RESOURCES:
         refusals.refuse("kubernetes", f"no device plug-in of the {job.gpu} is known here", "slurm")
-    top = header(job, "kubernetes")
+    top = (*header(job, "kubernetes"), UNVERIFIED)
     rdma = "RDMA resource names differ between clusters: ask for yours." if job.rdma else "No RDMA is needed by this layout."
     return {
-        "storage.yaml": to_yaml_documents(_storage(job, files), top),
+        "storage.yaml": to_yaml_documents(_storage(job, files), header(job, "kubernetes")),
         "trainjob.yaml": to_yaml(
             train_job(job, trainer, files),
             (*top, rdma, "Gang scheduling: install the runtime with a podGroupPolicy (coscheduling, Volcano or Kueue)."),

@@ -6,6 +6,7 @@ from typing import Any
 
 from advisor.handoff.engines import LAUNCHERS
 from advisor.handoff.job import CHECKPOINTS, DATA, LOCAL, OWN_MODEL, Job
+from advisor.handoff.kubernetes import IMAGE
 from advisor.handoff.skypilot import mounts_storage, offers
 from advisor.handoff.text import one_line
 from advisor.handoff.versions import checked_against, header, install_of
@@ -78,6 +79,13 @@ def readme(job: Job, engine: str, trainer: str) -> str:
         "- The learning rate and its schedule are usual starting values; a plan of resources does not know your task.",
     ]
     parts += [f"- {setting.name}={setting.value}: {setting.why}." for setting in job.environment]
+    if engine == "kubernetes":
+        parts.append(
+            f"- `{IMAGE}` in `trainjob.yaml` and `pytorchjob.yaml` is unverified: it was not pulled or tried. Any image with "
+            "Python, CUDA and NCCL will do, since the job installs the rest; put your own there."
+        )
+    if engine == "slurm":
+        parts.append("- No container image is named: set `CONTAINER` to one of yours where the cluster has pyxis.")
     if several and not job.environment:
         parts.append("- No NCCL variable is set: NCCL finds this fabric by itself.")
     return "\n".join(part for part in parts if part is not None) + "\n"

@@ -295,6 +295,19 @@ def test_what_a_plan_needs_beside_its_engine_is_installed():
     assert "flash-attn==" in kit_files(plan, "torchrun")["README.md"]
 
 
+def test_an_image_that_nobody_pulled_is_said_to_be_so(scenario_name):
+    for engine, files in kits_of(scenario_name).items():
+        named = {
+            (name, image)
+            for name, text in files.items()
+            for image in re.findall(r"\b[a-z0-9.-]+/[a-z0-9._/-]+:[\w.-]*cuda[\w.-]*", text)
+        }
+        assert {name for name, _ in named} <= {"README.md", "trainjob.yaml", "pytorchjob.yaml"}
+        assert bool(named) is (engine == "kubernetes")
+        for name, image in named:
+            assert re.search(rf"{re.escape(image)}.*not pulled or tried", files[name])
+
+
 HOSTILE = [
     "x'; touch /tmp/owned; '",
     '"; $(touch /tmp/owned) `touch /tmp/owned`',
