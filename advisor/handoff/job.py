@@ -111,7 +111,7 @@ def job_of(plan: Plan) -> Job:
     interval = (plan.storage.checkpoint_interval / cluster.step_time).m_as("")
     checkpoint = plan.scenario["checkpoint"]["value"]
     scratch = training.method == "full" and (model == OWN_MODEL or cluster.gpus >= 128)
-    label = given if isinstance(given, str) else config.get("model_type", "model")
+    label = given if isinstance(given, str) else str(given.get("model_type", "model"))
     return Job(
         plan=plan,
         name=slug(f"{label}-{training.method}-{cluster.gpus}x-{gpu.name}", 50),
