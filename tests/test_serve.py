@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+from pathlib import Path
 
 import jinja2
 import pytest
 
 from advisor import serve
-from advisor.serve.front import chunks, front
+from advisor.serve.front import MENDED, chunks, front
 from advisor.serve.handlers import CONTENT_POLICY, Places
 from advisor.serve.rendering import Compiled
 from advisor.serve.server import EXTENSIONS, AdvisorVoila, Kernels, settings
@@ -111,46 +112,34 @@ def test_the_kernel_is_this_python():
 
 
 class Manager:
-    """A kernel manager with some kernels, one of them preheated and waiting."""
+    """A kernel manager with some kernels."""
 
-    def __init__(self, running, waiting=()):
-        self.running = running
-        self._pools = {"a.ipynb": [Done(kernel) for kernel in waiting]}
+    def __init__(self, ids):
+        self.ids = ids
 
     def list_kernel_ids(self):
-        return self.running
+        return self.ids
 
 
-class Done:
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def done(self):
-        return True
-
-    def cancelled(self):
-        return False
-
-    def exception(self):
-        return None
-
-    def result(self):
-        return {"kernel_id": self.kernel}
-
-
-def test_places_are_kernels_in_use_and_pages_on_their_way():
+def test_a_visitor_takes_one_place_from_asking_to_leaving():
     places = Places(2)
-    manager = Manager(["a", "b"], waiting=["b"])
-    assert places.taken(manager) == 1
-    with places.reserved() as release:
-        assert places.taken(manager) == 2
-        release()
-        release()
+    manager = Manager(["preheated"])
+    assert places.taken(manager) == 0
+    with places.reserved() as place:
         assert places.taken(manager) == 1
+        place.kernel_id = "a"
+        assert places.taken(manager) == 1, "on its way"
+        manager.ids.append("a")
+        assert places.taken(manager) == 1, "and there"
+        with places.reserved() as other:
+            other.kernel_id = "preheated"
+            assert places.taken(manager) == 2
+    assert places.taken(manager) == 2
+    manager.ids.remove("a")
     assert places.taken(manager) == 1
     with pytest.raises(RuntimeError), places.reserved():
         raise RuntimeError
-    assert places.starting == 0
+    assert places.taken(manager) == 1
 
 
 def test_a_page_may_load_from_this_server_only():
@@ -211,6 +200,23 @@ def test_the_parts_of_a_page_are_one_script_named_by_its_content(tmp_path):
     again = front(static, [extension])
     (extension / "3.js").write_text("(self.rspackChunk_Y = []).push([[3],{}])")
     assert made.name == again.name != front(static, [extension]).name
+
+
+def test_what_is_mended_is_there_once(tmp_path):
+    """A newer version of a package may need no mending, or another: then this fails and MENDED is to be read again."""
+    found = AdvisorVoila(config=config(tmp_path, folder=serve.notebook_folder()))
+    found.initialize([])
+    pages, _ = found.scripts
+    static = next(Path(folder) for folder in found.static_paths if (Path(folder) / "voila.js").exists())
+    files = [static / f"{number}.voila.js" for number in chunks((static / "voila.js").read_text())]
+    files += [
+        file for name in EXTENSIONS for folder in found.labextensions_path for file in Path(folder, name).glob("static/*.js")
+    ]
+    texts = [file.read_text() for file in files if file.exists()]
+    for where, _ in MENDED:
+        assert sum(len(where.findall(text)) for text in texts) == 1
+        assert not where.search(pages.plain.decode()), "once is enough"
+    assert "this._models[e]))return t;throw Error(" in pages.plain.decode()
 
 
 def test_templates_are_compiled_once():

@@ -22,8 +22,18 @@ _SHARED = re.compile(r"(\d+):\(\)=>\w\(\"default\".*?(?=,\d+:\(\)=>\w\(\"default
 _STANDS_FOR = re.compile(r"(\d+):\[([\d,]+)\]")
 #: A file that only hands its modules to the loader, and so can come before it.
 _CHUNK = re.compile(r"\(self(?:\.|\[\")\w+Chunk")
-#: Voila has MathJax, 0.6 MB, typeset an empty element on every page to have it at hand. No text of ours holds a formula for it.
-_FORMULAS = re.compile(r"(?<=\basync typeset\(\w\)\{)(?=try)")
+#: What is mended on the way, (where, by what):
+MENDED = (
+    # Voila has MathJax, 0.6 MB, typeset an empty element on every page, to have it at hand. No text of ours holds a formula.
+    (re.compile(r"(?<=\basync typeset\(\w\)\{)(?=try)"), "return;"),
+    # A view waits 2 s for its model, looking every 0.1 s, and on a busy machine gives up without looking once more.
+    (
+        re.compile(
+            r"(if\(void 0!==\(\w=this\._models\[\w\]\)\)return \w;)(await new Promise\(\w=>setTimeout\(\w),100\)\)\}(?=throw)"
+        ),
+        r"\1\2,10))}\1",
+    ),
+)
 
 
 class Script:
@@ -59,7 +69,9 @@ def front(static: Path, extensions: Iterable[Path]) -> Script:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         if _CHUNK.search(text, 0, 200):
             # a function of its own keeps each file's "use strict" to itself
-            parts.append(f"(() => {{{_FORMULAS.sub('return;', text)}\n}})();\n")
+            for where, replacement in MENDED:
+                text = where.sub(replacement, text)
+            parts.append(f"(() => {{{text}\n}})();\n")
     text = "".join(parts)
     return Script(f"front-{hashlib.sha256(text.encode()).hexdigest()[:16]}.js", lambda: text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,63 +62,58 @@ class Headers(tornado.web.OutputTransform):
         return chunk
 
 
+class Place:
+    """A visitor's place while the page is made. kernel_id: the kernel that stands for it from then on, once it is known."""
+
+    kernel_id: str | None = None
+
+
 class Places:
-    """How many visitors are served at once: kernels that run, and pages whose kernel is being started."""
+    """How many visitors are served at once. A preheated kernel that nobody has been given takes no place."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.starting = 0
+        self.coming: set[Place] = set()
+        self.given: set[str] = set()
 
     def taken(self, manager: Any) -> int:
-        """Places in use now. A preheated kernel that nobody has been given is not one."""
-        return len(set(manager.list_kernel_ids()) - waiting(manager)) + self.starting
+        """Places in use now: of pages that are being made, and of those whose kernel still runs; each visitor counts once."""
+        self.given &= set(manager.list_kernel_ids())
+        known = {one.kernel_id for one in self.coming if one.kernel_id}
+        return len(self.given | known) + sum(one.kernel_id is None for one in self.coming)
 
     @contextlib.contextmanager
-    def reserved(self) -> Iterator[Any]:
-        """One place, until the given function is called or the block ends."""
-        self.starting += 1
-        held = [True]
-
-        def release() -> None:
-            if held:
-                held.pop()
-                self.starting -= 1
-
+    def reserved(self) -> Iterator[Place]:
+        """One place, until the block ends and, where it names a kernel, as long as that runs."""
+        place = Place()
+        self.coming.add(place)
         try:
-            yield release
+            yield place
         finally:
-            release()
-
-
-def waiting(manager: Any) -> set[str]:
-    """The ids of preheated kernels that wait for a visitor."""
-    found = set()
-    for pool in getattr(manager, "_pools", {}).values():
-        for task in pool:
-            if task.done() and not task.cancelled() and task.exception() is None:
-                found.add(task.result()["kernel_id"])
-    return found
+            self.coming.discard(place)
+            if place.kernel_id:
+                self.given.add(place.kernel_id)
 
 
 class Recording:
-    """A kernel manager that tells which kernel it gave to a page."""
+    """A kernel manager that tells which kernel it gives to a page."""
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
-        self.kernel_id: str | None = None
+        self.place = Place()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.manager, name)
 
     async def start_kernel(self, **options: Any) -> str:
         """As the manager's."""
-        self.kernel_id = await ensure_async(self.manager.start_kernel(**options))
-        return self.kernel_id
+        self.place.kernel_id = str(uuid.uuid4())  # known before it is listed: nobody is counted twice
+        return await ensure_async(self.manager.start_kernel(**options, kernel_id=self.place.kernel_id))
 
     async def get_rendered_notebook(self, **options: Any) -> Any:
         """As the manager's."""
         found = await self.manager.get_rendered_notebook(**options)
-        self.kernel_id = found[2]
+        self.place.kernel_id = found[2]
         return found
 
 
@@ -147,22 +143,21 @@ class PageHandler(TornadoVoilaHandler):
             self.set_header("Retry-After", "20")
             self.finish(self.render_template("503.html", places=self.places.most))
             return
-        with self.places.reserved() as release:
+        with self.places.reserved() as self.kernel_manager.place:
             try:
                 async for part in self.get_generator(path=path):
-                    release()  # the kernel is counted from here on
                     self.write(part)
                     await self.flush()
             except StreamClosedError:
                 await self._take_back(manager)
                 return
-        kernel_id = self.kernel_manager.kernel_id
+        kernel_id = self.kernel_manager.place.kernel_id
         if kernel_id is not None:
             tornado.ioloop.IOLoop.current().call_later(UNCLAIMED, take_back_unclaimed, manager, kernel_id)
 
     async def _take_back(self, manager: Any) -> None:
         """The visitor left while the page was being made."""
-        kernel_id = self.kernel_manager.kernel_id
+        kernel_id = self.kernel_manager.place.kernel_id
         if kernel_id is not None and kernel_id in manager:
             await ensure_async(manager.shutdown_kernel(kernel_id, now=True))
 

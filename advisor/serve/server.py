@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
+import shutil
 import sys
 import tempfile
 import threading
@@ -15,6 +17,7 @@ from urllib.parse import quote
 import tornado.web
 import traitlets
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_core.utils import run_sync
 from jupyter_server.utils import url_path_join
 from traitlets.config import Config
 from voila.app import Voila
@@ -85,7 +88,10 @@ def settings(
     look.default_pool_size = 1
     look.show_tracebacks = False
     look.strip_sources = True
-    config.VoilaExecutor.store_widget_state = False  # the page asks the session itself
+    cells = config.VoilaExecutor
+    cells.store_widget_state = False  # the page asks the session itself
+    cells.iopub_timeout = 120  # after 4 s a busy server would send a page without its application
+    cells.raise_on_iopub_timeout = True
     config.AsyncIOLoopKernelManager.client_class = f"{rendering.__name__}.Client"
     culling = config.MappingKernelManager
     culling.cull_idle_timeout, culling.cull_interval, culling.cull_connected = IDLE, 60, True
@@ -112,8 +118,8 @@ class AdvisorVoila(Voila):
         found.update(
             transforms=[Headers, tornado.web.GZipContentEncoding],
             websocket_compression_options={},
-            ws_ping_interval=30_000,  # milliseconds
-            ws_ping_timeout=30_000,
+            # An open page speaks every 15 s by itself. A ping of the server's would close what has not answered when it is due.
+            ws_ping_interval=0,
             # A closed page tells the server by a beacon, which cannot carry the token of Jupyter's request forgery check: its
             # kernel would live for ever. Every route that changes anything needs a kernel's unguessable id.
             disable_check_xsrf=True,
@@ -157,11 +163,12 @@ class AdvisorVoila(Voila):
 
     def stop(self) -> None:
         """End everything that was started."""
-        try:
-            super().stop()
-        finally:
-            if self.nursery:
-                self.nursery.close()
+        shutil.rmtree(self.connection_dir, ignore_errors=True)
+        for kernel_id in list(self.kernel_manager.list_kernel_ids()):
+            with contextlib.suppress(tornado.web.HTTPError):  # it has just ended by itself
+                run_sync(self.kernel_manager.shutdown_kernel)(kernel_id, now=True)
+        if self.nursery:
+            self.nursery.close()
 
     @property
     def link(self) -> str:
