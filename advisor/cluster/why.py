@@ -70,7 +70,7 @@ def card_reason(result: SearchResult, position: int, within: float) -> Text | No
     def other(index: int, en: str, zh: str) -> tuple[str, str]:
         name, money, long = words(index)
         if result.cards.gpus[cards[index]].name == own:
-            return f"It is also the {en}.", f"它也是{zh}的。"
+            return f"It is also the {en} at list prices.", f"按列表价它也是{zh}的。"
         return (
             f"{en.capitalize()} at list prices: {name}, {money} for the run in {long['en']}.",
             f"按列表价{zh}的是 {name}：正式训练 {money}，{long['zh']}。",
