@@ -89,7 +89,7 @@ def test_nothing_grows_over_many_changes(server, browser, charts, benchmark):
     assert last["attached"] - first["attached"] <= 50
     assert last["nodes"] - first["nodes"] <= 0.02 * first["nodes"]
     assert last["jsEventListeners"] - first["jsEventListeners"] <= 20
-    # Seen: 12 MB above the start after 400 changes, 6 MB after 500. Why is not known: the bound holds that, it is no proof.
-    assert last["heap"] - first["heap"] <= 16
+    # the browser's own timing records, 1 kB a change, and compiled code come and go
+    assert last["heap"] - first["heap"] <= 4
     assert memory[-1] - memory[1] <= 8
     assert memory[-1] <= 1.5 * TARGETS["session"]

@@ -121,6 +121,7 @@ function render({ model, el }) {
       throw error;
     }
     if (gone) return next.finalize();
+    next.view.cleanThreshold = 100; // Vega keeps 10,000 replaced marks of each kind before it lets them go
     host.style.cssText = "";
     result?.finalize();
     result = next;
