@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from tests.handoff.conftest import kits_of
-from tests.handoff.test_training import STEPS, kit, stop_kill_and_resume
+from tests.handoff.test_training import kit, stop_kill_and_resume
 
 pytestmark = pytest.mark.engines
 
@@ -81,8 +81,7 @@ def test_deepspeed_reads_its_configuration(scenario_name):
 def test_deepspeed_trains_on_the_cpu(tmp_path):
     """The deepspeed kit itself, ZeRO-2 over two processes; a first run compiles DeepSpeed's optimizer for the CPU (minutes)."""
     pytest.importorskip("deepspeed")
-    light = {"sequence_length": 64, "tokens": f"{STEPS * 2 * 2 * 2 * 64} token", "parallelism": {"zero_stage": 2}}
-    environment = kit(tmp_path, save_steps=2, engine="deepspeed", **light)
+    environment = kit(tmp_path, save_steps=2, engine="deepspeed", parallelism={"zero_stage": 2})
     stop_kill_and_resume(tmp_path, environment | {"DS_ACCELERATOR": "cpu"})
 
 
