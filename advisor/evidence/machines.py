@@ -78,13 +78,14 @@ def card(name: Any) -> str | None:
     return None
 
 
-def size(value: Any, bare: str = "") -> Quantity | None:
-    """A size such as "64Gi", "512G", "200GB+" or a number in units of `bare`."""
+def size(value: Any, bare: str = "", binary: bool = False) -> Quantity | None:
+    """A size such as "64Gi", "512G", "200GB+" or a number in units of `bare`. binary: K, M, G and T are powers of 1024."""
     text = str(value).strip().rstrip("+") if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
     found = SIZE.match(text)
     if not found:
         return None
     number, name = float(found.group(1)), (found.group(2) or bare).upper()
+    name = f"{name}I" if binary and name and not name.endswith("I") else name
     amount = number * BYTES[name if name in BYTES else "G"]
     return quantity(amount, "B").to("GiB") if math.isfinite(amount) and 0 < amount < 1e18 else None
 

@@ -17,7 +17,7 @@ from advisor.evidence.megatron_checks import check
 from advisor.evidence.megatron_model import config_of
 from advisor.evidence.report import EvidenceError, Problem, Reader, Reading, Report
 from advisor.evidence.shell import Script, machines, script
-from advisor.evidence.values import Settings, as_flag, as_float, as_switch, as_word, document_problems
+from advisor.evidence.values import Settings, as_flag, as_float, as_switch, as_word, document_problems, positive
 
 #: Options that only Megatron has; four of them make a text one of its scripts.
 OWN = (
@@ -40,6 +40,7 @@ RENAMED = {
     "activations-checkpoint-granularity": "recompute-granularity",
     "max-epochs": "num-train-epochs",
     "train-type": "tuner-type",
+    "max-steps": "train-iters",
 }
 
 
@@ -111,10 +112,10 @@ def read(text: str) -> Report:
     if found is not None and _sections(found.data):
         problems += document_problems(found)
         form = "NeMo" if "trainer" in found.data else "Megatron-Bridge"
-        options, where = flattened(found.data), {"nodes": None, "procs_per_node": None, "world_size": None}
+        options, where = flattened(found.data), {}
         if form == "NeMo":
-            trainer = Settings({name: options.get(name) for name in ("num-nodes", "devices")}, problems)
-            where = {**where, "nodes": trainer.whole("num-nodes", minimum=1), "procs_per_node": trainer.whole("devices")}
+            nodes, devices = positive(options.get("num-nodes")), positive(options.get("devices"))
+            where = {"nodes": nodes, "procs_per_node": devices, "world_size": nodes * devices if nodes and devices else None}
     else:
         form, options, where = _script(text)
     if not options:
@@ -209,7 +210,7 @@ def _values(options: dict[str, Any], form: str, problems: list[Problem]) -> dict
     whole = {field: value if isinstance(value, int) else None for field, value in whole.items()}
     zero = STRATEGIES.get(str(options.get("data-parallel-sharding-strategy", "no_shard"))) if fsdp else None
     told = any(name in options for name in ("use-distributed-optimizer", "use-torch-fsdp2"))
-    if zero is None and (told or form.endswith("arguments")):
+    if zero is None and (told or (form.endswith("arguments") and not _swift(options))):
         zero = 3 if _on(options, "use-torch-fsdp2") else int(_on(options, "use-distributed-optimizer"))
     return {
         **whole,
@@ -259,15 +260,22 @@ def _adapters(options: dict[str, Any], read: Settings, form: str) -> dict[str, A
     }
 
 
+def _swift(options: dict[str, Any]) -> bool:
+    """Whether these are ms-swift's, which loads a Hugging Face model and has defaults of its own."""
+    return "model" in options
+
+
 def _precision(options: dict[str, Any], form: str) -> str | None:
-    recipe = str(options.get("mixed-precision") or options.get("precision") or "").lower()
+    recipe = str(options.get("mixed-precision") or options.get("precision") or options.get("torch-dtype") or "").lower()
+    recipe = recipe.replace("bfloat16", "bf16").replace("float16", "fp16")
     if options.get("fp8-format") or options.get("fp8") or "fp8" in recipe:
         return "fp8"
     for name in ("bf16", "fp16"):
         if _on(options, name) or name in recipe:
             return name
     # an empty recipe or an argument list without a switch is fp32; a silent YAML is whatever its recipe has
-    return "fp32" if form.endswith("arguments") or options.get("mixed-precision") == "" or "32" in recipe else None
+    silent = form.endswith("arguments") and not _swift(options)
+    return "fp32" if silent or options.get("mixed-precision") == "" or "32" in recipe else None
 
 
 def _optimizer(options: dict[str, Any], read: Settings) -> str | None:

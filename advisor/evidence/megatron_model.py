@@ -15,6 +15,10 @@ DENSE_FIRST = re.compile(r"\(?\s*\[0\]\s*\*\s*(\d{1,4})\s*\+\s*\[1\]\s*\*\s*(\d{
 #: GPT-2's vocabulary, where the tokenizer is its own and no size is given.
 GPT2_VOCABULARY = 50257
 LARGEST = 10_000_000
+#: NeMo's names of activations with a gate.
+GATED = ("swiglu", "fast-swiglu", "geglu", "fast-geglu", "reglu")
+#: Norms, biases and routers that Megatron counts otherwise make less than this part of a model's parameters.
+SAME = 0.005
 
 
 def config_of(options: dict[str, Any]) -> dict[str, Any] | None:
@@ -27,6 +31,7 @@ def config_of(options: dict[str, Any]) -> dict[str, Any] | None:
     if not layers or not hidden or not heads:
         return None
     gated = as_switch(options.get("swiglu", options.get("gated-linear-unit"))) is True
+    gated = gated or str(options.get("activation", "")).lower() in GATED
     width = _whole(options, "ffn-hidden-size") or (int(4 * hidden * 2 / 3) // 64 * 64 if gated else 4 * hidden)
     grouped = as_switch(options.get("group-query-attention")) is True or "group-query-attention" not in options
     groups = (_whole(options, "num-query-groups") if grouped else None) or heads
@@ -115,9 +120,13 @@ def dense_layers(options: dict[str, Any]) -> int:
 
 
 def same_sizes(config: dict[str, Any]) -> tuple[str, ...]:
-    """Catalog models with these sizes; a vocabulary that is not given, and padding of one that is, make no difference."""
+    """Catalog models with these sizes, first those with positions as many; a vocabulary that is not given, and padding of one
+    that is, make no difference.
+    """
     layers, hidden = config.get("num_hidden_layers"), config.get("hidden_size")
-    return tuple(name for name in _by_size(layers, hidden) if _alike(name, config))
+    longest = config.get("max_position_embeddings")
+    alike = [name for name in _by_size(layers, hidden) if _alike(name, config)]
+    return tuple(sorted(alike, key=lambda name: find_architecture(name).max_position_embeddings != longest))
 
 
 @functools.lru_cache(maxsize=256)
@@ -138,8 +147,12 @@ def _alike(name: str, config: dict[str, Any]) -> bool:
         return False
     if built.kv_lora_rank is None and built.num_key_value_heads != config["num_key_value_heads"]:
         return False
-    wide = (built.moe_intermediate_size, config.get("moe_intermediate_size") or config["intermediate_size"])
-    return wide[0] == wide[1] if experts else built.intermediate_size == config["intermediate_size"]
+    try:
+        described = find_architecture({**config, "vocab_size": built.vocab_size})
+    except ArchitectureError:
+        return False
+    total, other = (one.parameters_total.m_as("parameter") for one in (built, described))
+    return abs(total - other) <= SAME * total
 
 
 def _whole(options: dict[str, Any], name: str) -> int | None:

@@ -55,8 +55,8 @@ def _reading(found: Script) -> MachinesReading:
         tasks = total // nodes
     if per_node is None and tasks and (each := TYPED.match(str(given.get("gpus-per-task", "")))):
         per_node, name = tasks * int(each.group(2)), name or each.group(1)
-    memory = size(given.get("mem"), "M")
-    per_gpu = size(given.get("mem-per-gpu"), "M")
+    memory = size(given.get("mem"), "M", binary=True)
+    per_gpu = size(given.get("mem-per-gpu"), "M", binary=True)
     if memory is None and per_gpu is not None and per_node:
         memory = per_gpu * per_node
     cpus = count(given.get("cpus-per-task"), 4096)

@@ -166,6 +166,9 @@ model:
   hidden_size: 4096
   ffn_hidden_size: 11008
   num_attention_heads: 32
+  activation: fast-swiglu
+  normalization: rmsnorm
+  share_embeddings_and_output_weights: false
   activations_checkpoint_granularity: selective
   sequence_parallel: true
 """

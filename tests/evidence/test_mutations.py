@@ -8,7 +8,8 @@ import mutations
 import pytest
 import samples
 
-from advisor.evidence import EvidenceError, Report, read
+from advisor.evidence import EvidenceError, Report, read, to_scenario
+from advisor.scenario import Scenario
 
 
 def outcome(data: bytes) -> Report | None:
@@ -22,6 +23,12 @@ def outcome(data: bytes) -> Report | None:
     json.dumps(report.to_dict(), allow_nan=False)
     assert report.summary("zh")
     assert all(problem.text["en"] and problem.text["zh"] for problem in report.problems)
+    try:
+        imported = to_scenario(report)
+    except EvidenceError:  # a measurement says nothing about a scenario
+        return report
+    json.dumps(imported.to_dict(), allow_nan=False)
+    Scenario.from_dict({"model": "7B", **imported.scenario})
     return report
 
 
