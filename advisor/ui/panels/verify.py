@@ -84,7 +84,7 @@ class VerifyPanel:
             (t("disk"), Markup("<code>fio --name=read --rw=read --bs=1M --direct=1 --size=20G</code>")),
             (t("network"), Markup("<code>iperf3 -c HOST -P 8 -t 30</code>, <code>ib_write_bw HOST</code>")),
             (t("the run itself"), Markup(escape(t("the training log, or the message of an out-of-memory error")))),
-            (t("your configuration"), "config.json, DeepSpeed JSON, LLaMA-Factory YAML"),
+            (t("your configuration"), "config.json, DeepSpeed, LLaMA-Factory, Megatron, torchtitan, SkyPilot, Kubernetes, Slurm"),
         ]
         head = title(t("What to hand in"), t("Run these on the machines you got, and paste what they print."))
         body = table([(t("to see"), False), (t("run"), False)], rows)
