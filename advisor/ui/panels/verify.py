@@ -24,6 +24,9 @@ MOST_LINES = 60
 _SIGNS = {"error": "✕", "warning": "⚠", "info": "ⓘ"}
 _LOOKS = {"error": "stop", "warning": "warning", "info": "info"}
 
+#: Names of tools, the same in every language.
+SETTINGS_FILES = "config.json, DeepSpeed, LLaMA-Factory, axolotl, Megatron, torchtitan, SkyPilot, Kubernetes, Slurm"
+
 
 class VerifyPanel:
     """A place to paste or drop, and a card for each reading."""
@@ -84,7 +87,7 @@ class VerifyPanel:
             (t("disk"), Markup("<code>fio --name=read --rw=read --bs=1M --direct=1 --size=20G</code>")),
             (t("network"), Markup("<code>iperf3 -c HOST -P 8 -t 30</code>, <code>ib_write_bw HOST</code>")),
             (t("the run itself"), Markup(escape(t("the training log, or the message of an out-of-memory error")))),
-            (t("your configuration"), "config.json, DeepSpeed, LLaMA-Factory, Megatron, torchtitan, SkyPilot, Kubernetes, Slurm"),
+            (t("your configuration"), SETTINGS_FILES),
         ]
         head = title(t("What to hand in"), t("Run these on the machines you got, and paste what they print."))
         body = table([(t("to see"), False), (t("run"), False)], rows)
