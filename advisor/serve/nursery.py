@@ -34,7 +34,6 @@ WARM = (
     "ipykernel.ipkernel",
     "ipykernel.zmqshell",
     "IPython.core.completer",
-    "pandas",
     "advisor.ui.vega",
     "advisor.ui.bridge",
     "advisor.ui.app",
