@@ -73,7 +73,7 @@ def test_hostile_names_stay_words(two_nodes, tmp_path):
     scenario = {**two_nodes.scenario, "model": {"value": nasty, "origin": "given"}}
     hostile = replace(two_nodes, scenario=scenario, cluster=replace(two_nodes.cluster, gpu=nasty))
     kit = write(tmp_path, acceptance_kit(hostile))
-    subprocess.run([BASH, "acceptance.sh", "--help"], cwd=kit, check=True, capture_output=True)
+    subprocess.run([BASH, "acceptance.sh", "--help"], cwd=kit, check=True, capture_output=True, timeout=300)
     subprocess.run([BASH, "-n", "acceptance.sh"], cwd=kit, check=True)
     assert not (kit / "pwned").exists()
     assert "<script>" not in (kit / "checklist.html").read_text(encoding="utf-8")
@@ -199,7 +199,7 @@ def test_the_kits_programs_run(two_nodes, tmp_path, test):
         "CHECKPOINT_DIR": str(tmp_path / "save"),
         "OMP_NUM_THREADS": "1",
     }
-    subprocess.run([BASH, "acceptance.sh", test], cwd=kit, env=environment, check=True, capture_output=True)
+    subprocess.run([BASH, "acceptance.sh", test], cwd=kit, env=environment, check=True, capture_output=True, timeout=300)
     reports, unread = read_results([kit / "results"])
     assert unread == ()
     assert check(reports).findings[0].verdict == "pass"

@@ -42,7 +42,10 @@ def main() -> None:
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if cuda:
         torch.cuda.set_device(local)
-    dist.init_process_group("nccl" if cuda else "gloo")
+    # a place of its own in the store for each start: ranks would meet the addresses of those that were killed
+    store, own, count = next(dist.rendezvous("env://"))
+    store = dist.PrefixStore("start_" + os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
+    dist.init_process_group("nccl" if cuda else "gloo", store=store, rank=own, world_size=count)
     device = torch.device("cuda", local) if cuda else torch.device("cpu")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1234)
