@@ -5,7 +5,7 @@ It knows no stage. Tables are read on first use and kept; prices are read as of 
 
 from __future__ import annotations
 
-from advisor.catalog.cards import GPU, gpu, gpus, known_capacity
+from advisor.catalog.cards import GPU, gpu, gpus, known_capacity, short_name
 from advisor.catalog.experience import (
     CollectiveReading,
     OwnershipFact,
@@ -65,6 +65,7 @@ __all__ = [
     "nearest",
     "ownership",
     "reliability",
+    "short_name",
     "source",
     "sources",
     "storage_products",

@@ -120,6 +120,11 @@ def gpu(name: str) -> GPU:
     return _gpu(resolve("gpus", name, names(FILE), details=_all_details()))
 
 
+def short_name(name: str) -> str:
+    """A card's catalog name as people say it."""
+    return name.removeprefix("GeForce ").replace(" (per GPU)", "")
+
+
 def known_capacity(label: Bytes) -> BytesPerGPU:
     """The capacity of a card of which only the memory label is known: the rule the catalog uses where it has no reading."""
     return Q(0.937 * label.m_as("GB"), unit("GiB / GPU"))  # label in "GB" read as GiB, less what inline ECC takes

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from advisor.budget.money import money_text, span_text
+from advisor.catalog import short_name
 from advisor.storage.words import BETWEEN_CHINESE
 from advisor.units import Quantity
 
@@ -121,7 +122,7 @@ def currency_name(currency: str, lang: str) -> str:
 
 def card(name: str) -> str:
     """A card's catalog name without what a reader does not need."""
-    return name.removeprefix("GeForce ").replace(" (per GPU)", "").replace(" Workstation", "").replace(" Blackwell", "")
+    return short_name(name).replace(" Workstation", "").replace(" Blackwell", "")
 
 
 def brief(name: str) -> str:

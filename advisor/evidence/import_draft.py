@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +69,12 @@ class Draft:
             )
         )
         return True
+
+    def take_given(self, rows: Iterable[tuple[str, Any, str]], source: str) -> None:
+        """`take` each (key, value, where) whose value the file gives."""
+        for key, value, where in rows:
+            if value is not None:
+                self.take(key, value, where, source)
 
     def default(self, key: str, value: Any, source: str, en: str, zh: str) -> None:
         """Set `key` to what `source` itself does where its file is silent."""

@@ -47,7 +47,7 @@ def take_megatron(draft: Draft, reading: MegatronReading) -> None:
     draft.take("framework", "megatron", "tensor-model-parallel-size", source)
     _megatron_model(draft, reading, source)
     _adapters(draft, reading, source)
-    for key, value, where in (
+    given = (
         ("sequence_length", reading.seq_len, "seq-length"),
         ("micro_batch_size", reading.micro_batch, "micro-batch-size"),
         ("global_batch_size", reading.global_batch, "global-batch-size"),
@@ -60,9 +60,8 @@ def take_megatron(draft: Draft, reading: MegatronReading) -> None:
         ("fused_loss", reading.fused_loss, "cross-entropy-loss-fusion"),
         ("precision", PRECISIONS.get(reading.precision or ""), _precision_key(reading)),
         ("attention", ATTENTION.get(reading.attention or ""), "attention-backend"),
-    ):
-        if value is not None:
-            draft.take(key, value, where, source)
+    )
+    draft.take_given(given, source)
     if (reading.virtual_pipeline or 1) > 1 and (reading.pipeline_parallel or 1) > 1:
         draft.take("parallelism.virtual_pipeline", reading.virtual_pipeline, _stages_key(reading), source)
     if (reading.tensor_parallel or 1) > 1:
@@ -243,7 +242,7 @@ def take_job(draft: Draft, reading: JobFileReading, deepspeed: bool) -> None:
             draft.take("quantization.double_quantization", double, "quantization.bnb_4bit_use_double_quant", source)
     word = (reading.attention or "").lower()
     offload = {True: "optimizer_and_parameters", False: None if deepspeed else "none", None: None}[reading.offload]
-    for key, value, where in (
+    given = (
         ("precision", _job_precision(reading), "compute"),
         ("optimizer", reading.optimizer, "optimizer"),
         ("attention", "flash" if "flash" in word else word or None, "attention"),
@@ -257,9 +256,8 @@ def take_job(draft: Draft, reading: JobFileReading, deepspeed: bool) -> None:
         ("gpus", reading.gpus, "gpus"),
         ("parallelism.zero_stage", reading.zero_stage, "zero_stage"),
         ("checkpoint.keep", reading.keep, "keep"),
-    ):
-        if value is not None:
-            draft.take(key, value, where, source)
+    )
+    draft.take_given(given, source)
     draft.used |= {(source, name) for name in ("weights", "gradients", "adapter_dtype", "steps", "save_steps", "name")}
     if reading.steps:
         draft.facts["steps"] = Given(reading.steps, "steps", source)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from advisor.evidence.machines import MachinesReading, processes_and_gpus
 from advisor.evidence.parts import problem
 from advisor.evidence.report import Problem
-
-if TYPE_CHECKING:
-    from advisor.evidence.machines import MachinesReading
 
 
 def check(reading: MachinesReading, facts: dict[str, Any]) -> tuple[Problem, ...]:
@@ -31,17 +29,8 @@ def _counts(reading: MachinesReading, facts: dict[str, Any]) -> list[Problem]:
                         "设备资源的两者必须相等。",
                     )
                 )
-    processes, gpus = reading.procs_per_node, reading.gpus_per_node
-    if processes and gpus and processes != gpus:
-        result.append(
-            problem(
-                "processes_and_gpus_differ",
-                "warning",
-                f"{processes} processes are started per node, which has {gpus} GPUs.",
-                f"每节点启动 {processes} 个进程，而节点有 {gpus} 张卡。",
-            )
-        )
-    if gpus is None and reading.form not in ("TrainJob", "ClusterTrainingRuntime", "TrainingRuntime"):
+    result += processes_and_gpus(reading)
+    if reading.gpus_per_node is None and reading.form not in ("TrainJob", "ClusterTrainingRuntime", "TrainingRuntime"):
         result.append(
             problem("no_gpu_asked", "warning", "No container asks for a GPU.", "没有容器申请 GPU。"),
         )

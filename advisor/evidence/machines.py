@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor import catalog
-from advisor.evidence.parts import Size, quantity
-from advisor.evidence.report import Reading
+from advisor.evidence.parts import Size, problem, quantity
+from advisor.evidence.report import Problem, Reading
 from advisor.evidence.values import as_word
 from advisor.units import Quantity
 
@@ -57,6 +57,21 @@ class MachinesReading(Reading):
     environment: dict | None = None
     claims: dict | None = None
     settings: dict | None = None
+
+
+def processes_and_gpus(reading: MachinesReading) -> list[Problem]:
+    """That a node is to start another number of processes than it has GPUs."""
+    processes, gpus = reading.procs_per_node, reading.gpus_per_node
+    if not processes or not gpus or processes == gpus:
+        return []
+    return [
+        problem(
+            "processes_and_gpus_differ",
+            "warning",
+            f"{processes} processes are started per node, which has {gpus} GPUs.",
+            f"每节点启动 {processes} 个进程，而节点有 {gpus} 张卡。",
+        )
+    ]
 
 
 def card(name: Any) -> str | None:

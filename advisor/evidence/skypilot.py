@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from advisor.evidence.documents import Document, hostile
-from advisor.evidence.machines import MachinesReading, card, count, size
+from advisor.evidence.machines import MachinesReading, card, count, processes_and_gpus, size
 from advisor.evidence.parts import problem
 from advisor.evidence.report import EvidenceError, Problem, Reader, Report
 from advisor.evidence.shell import script
@@ -198,13 +198,4 @@ def check(reading: MachinesReading) -> tuple[Problem, ...]:
                 "多节点未设 `network_tier: best`，节点之间可能只走普通以太网。",
             )
         )
-    if reading.procs_per_node and reading.gpus_per_node and reading.procs_per_node != reading.gpus_per_node:
-        result.append(
-            problem(
-                "processes_and_gpus_differ",
-                "warning",
-                f"{reading.procs_per_node} processes are started per node, which has {reading.gpus_per_node} GPUs.",
-                f"每节点启动 {reading.procs_per_node} 个进程，而节点有 {reading.gpus_per_node} 张卡。",
-            )
-        )
-    return tuple(result)
+    return (*result, *processes_and_gpus(reading))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.evidence.machines import MachinesReading, card, count, size
+from advisor.evidence.machines import MachinesReading, card, count, processes_and_gpus, size
 from advisor.evidence.parts import problem
 from advisor.evidence.report import EvidenceError, Problem, Reader, Report
 from advisor.evidence.shell import DIRECTIVE, Script, as_whole, directives_of, machines, script
@@ -108,7 +108,7 @@ def _gpus(given: dict[str, Any], nodes: int | None) -> tuple[str | None, int | N
 def check(reading: MachinesReading, found: Script) -> tuple[Problem, ...]:
     """Every problem of one script."""
     result = []
-    tasks, processes, gpus = reading.tasks_per_node, reading.procs_per_node, reading.gpus_per_node
+    tasks, gpus = reading.tasks_per_node, reading.gpus_per_node
     launcher = found.launcher in ("torchrun", "accelerate", "deepspeed")
     if launcher and tasks and tasks > 1:
         result.append(
@@ -119,15 +119,7 @@ def check(reading: MachinesReading, found: Script) -> tuple[Problem, ...]:
                 f"srun 在每节点启动 {tasks} 个任务，每个任务又各自启动 {found.launcher}：请使用 --ntasks-per-node=1。",
             )
         )
-    if processes and gpus and processes != gpus:
-        result.append(
-            problem(
-                "processes_and_gpus_differ",
-                "warning",
-                f"{processes} processes are started per node, which has {gpus} GPUs.",
-                f"每节点启动 {processes} 个进程，而节点有 {gpus} 张卡。",
-            )
-        )
+    result += processes_and_gpus(reading)
     if gpus is None:
         result.append(
             problem("no_gpu_asked", "warning", "No directive asks for a GPU.", "没有任何指令申请 GPU。"),

@@ -29,8 +29,8 @@ CHAT = ("llamafactory", "axolotl", "torchtune")
 def readme(job: Job, engine: str, trainer: str) -> str:
     """`README.md` of the kit."""
     several = job.nodes > 1
-    sky = MANAGED if engine != "skypilot" or mounts_storage(offers(job)) else UNMANAGED
-    start = {**START, "skypilot": sky}.get(
+    mounts = engine != "skypilot" or mounts_storage(offers(job))
+    start = {**START, "skypilot": MANAGED if mounts else UNMANAGED}.get(
         engine, "bash launch.sh" + ("   # on every node: NODE_RANK=0.. MASTER_ADDR=<node 0>" if several else "")
     )
     checked = checked_against(trainer)
@@ -55,7 +55,7 @@ def readme(job: Job, engine: str, trainer: str) -> str:
         "## First: put things where the kit looks for them",
         "",
         f"- Install: `pip install {install_of(job, trainer)}`",
-        f"- Data {_place(job, engine)}: {_data(job, trainer)}",
+        f"- Data {_place(mounts)}: {_data(job, trainer)}",
         f"- Checkpoints under `{job.checkpoints}` (or set `CHECKPOINT_DIR`): shared by all nodes and kept when machines go.",
         f"- Fast local disk, if any, is `{LOCAL}`: a cache. It is lost with the machine.",
         _model(job, trainer),
@@ -71,7 +71,7 @@ def readme(job: Job, engine: str, trainer: str) -> str:
         "",
         "## Third: the real run" + (", on spot" if job.spot else ""),
         "",
-        _third(job, engine),
+        _third(job, engine, mounts),
         "",
         "## What is in here",
         "",
@@ -99,8 +99,8 @@ def markdown(text: str) -> str:
     return escaped
 
 
-def _place(job: Job, engine: str) -> str:
-    if engine == "skypilot" and not mounts_storage(offers(job)):
+def _place(mounts: bool) -> str:
+    if not mounts:
         return f"into `data/` beside `skypilot.yaml`, which takes it along to `{DATA}`"
     return f"under `{DATA}` (or set `DATA_DIR`)"
 
@@ -141,14 +141,14 @@ def _model(job: Job, trainer: str) -> str:
     )
 
 
-def _third(job: Job, engine: str) -> str:
+def _third(job: Job, engine: str, mounts: bool) -> str:
     if engine == "skypilot":
         return (
             "`skypilot.yaml` already asks for spot first and falls back in the order of its `ordered` list, on-demand last. "
             "`recover_on_exit_codes` restarts a run that was asked to stop."
             if job.spot
             else "The same command. To use spot, set `use_spot: true` once the second step has passed."
-            if mounts_storage(offers(job))
+            if mounts
             else "The same command. These machines are no place for spot: what lies on their disk goes with them."
         )
     if job.spot:

@@ -143,7 +143,7 @@ def _steps(plan: Plan) -> Iterator[Named]:
 
 def _more_cards(plan: Plan) -> Iterator[Named]:
     """Twice the cards, and twice again, of the same kind; the batch stays as long as it divides over them."""
-    name, given = short(plan.cluster.gpu), plan.given
+    name, given = catalog.short_name(plan.cluster.gpu), plan.given
     for power in range(1, DOUBLINGS + 1):
         count = plan.cluster.gpus * 2**power
         words = "more_cards", f"{count} × {name}", f"{count} 张 {name}"
@@ -167,7 +167,7 @@ def _larger_cards(plan: Plan) -> Iterator[Named]:
     ]
     larger.sort(key=lambda card: (card.capacity < plan.memory.high, card.capacity, -card.launch_year))
     for card in larger[:2]:
-        name = f"{plan.cluster.gpus} × {short(card.name)}"
+        name = f"{plan.cluster.gpus} × {catalog.short_name(card.name)}"
         yield "larger_card", name, name, {"gpu": card.name}
 
 
@@ -175,8 +175,3 @@ def _advised(plan: Plan) -> Iterator[Named]:
     """Whatever cards the search advises, where nothing near the plan is enough."""
     bound = ("gpu", "gpus", "gpus_per_node", "scale_out", "parallelism")
     yield "advise", "Advise me the cards", "由系统推荐卡型与卡数", {key: None for key in bound if key in plan.given}
-
-
-def short(name: str) -> str:
-    """A card's name as people say it."""
-    return name.removeprefix("GeForce ").replace(" (per GPU)", "")

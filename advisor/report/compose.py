@@ -11,14 +11,13 @@ from advisor.plan import Plan, ways_out
 from advisor.report import accuracy, appendix
 from advisor.report.cells import plain
 from advisor.report.document import Document, Fact, Figure, Grid, Remark, Section
-from advisor.ui.format import date, duration, duration_range, money, money_range, number, percent, size
+from advisor.ui.format import date, duration, duration_range, money, money_range, number, size
 from advisor.ui.models.answer import Headline, headline
 from advisor.ui.panels import tables
 from advisor.ui.panels.parts import Table
-from advisor.ui.panels.summary import tokens
+from advisor.ui.panels.summary import method, network, prices, tokens
 from advisor.ui.text import N_, Texts
 
-METHODS = {"full": N_("Full fine-tuning"), "lora": "LoRA", "qlora": "QLoRA", "dora": "DoRA"}
 STAGES = {
     "workload": N_("1 · Model and method"),
     "memory": N_("2 · VRAM budget"),
@@ -35,7 +34,6 @@ def compose(plan: Plan, lang: str, day: datetime.date | None = None) -> Document
     t = texts.t
     day = day or datetime.date.today()
     one = headline(plan)
-    method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
     cited = appendix.cited(plan)
     stages = [_stage(plan, stage, texts) for stage in STAGES]
     rest = (
@@ -54,7 +52,7 @@ def compose(plan: Plan, lang: str, day: datetime.date | None = None) -> Document
     return Document(
         lang=lang,
         title=t("Training plan: %(model)s", model=one.model),
-        subtitle=f"{method} · {tokens(one, texts)}",
+        subtitle=f"{method(one, texts)} · {tokens(one, texts)}",
         day=day.isoformat(),
         dated=t("Made on %(date)s · prices of %(prices)s", date=date(day, lang), prices=date(one.as_of, lang)),
         verdict=one.verdict,
@@ -94,15 +92,9 @@ def _cards(one: Headline, lang: str) -> str:
 
 def _facts(one: Headline, plan: Plan, texts: Texts) -> tuple[Fact, ...]:
     t, lang, budget = texts.t, texts.lang, plan.budget
-    if one.gpus == 1:
-        network = t("no interconnect needed")
-    else:
-        network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
-    nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
-    dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
     need = f"{number(plan.memory.low.m_as('GiB / GPU'), lang)} – {number(one.need_high.m_as('GiB / GPU'), lang)} GiB"
     first = (
-        Fact(name=t("Cards"), value=_cards(one, lang), below=" · ".join(filter(None, (nodes, network)))),
+        Fact(name=t("Cards"), value=_cards(one, lang), below=network(one, texts)),
         Fact(name=t("VRAM per card"), value=size(one.need, lang), below=need),
     )
     if one.verdict == "does_not_fit":
@@ -118,7 +110,7 @@ def _facts(one: Headline, plan: Plan, texts: Texts) -> tuple[Fact, ...]:
         Fact(
             name=t("Cost, all in"),
             value=money(one.cost, lang),
-            below=f"{money_range(one.cost_low, one.cost_high, lang)} · {dated}",
+            below=f"{money_range(one.cost_low, one.cost_high, lang)} · {prices(one, texts)}",
         ),
         Fact(
             name=t("Price used"),

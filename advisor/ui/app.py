@@ -31,16 +31,18 @@ STAGES = tuple(FILES)
 WHOLE = "advisor"
 VERIFY = "06_verify"
 ACCURACY = "07_how_right_is_it"
+#: Seconds without a change after which work may start that would make the next change wait.
+RESTED = 0.5
 
 
-def soon(work: Callable[[], None]) -> None:
+def soon(work: Callable[[], None], seconds: float = 0.002) -> None:
     """Run `work` once the messages that wait now are read: several quick changes are answered once."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         work()
         return
-    loop.call_later(0.002, work)
+    loop.call_later(seconds, work)
 
 
 class Page:
@@ -82,7 +84,7 @@ class Page:
 
     def answer(self) -> Any:
         """The bar that stays, with what can be done with the plan."""
-        self.summary = SummaryBar(self.model, self.texts, self.guard)
+        self.summary = SummaryBar(self.model, self.texts, self.guard, lambda work: soon(self.guard(work), RESTED))
         children = [self.summary.figures, row(*self._actions()), self.summary.ways, self.summary.since]
         return make(ipywidgets.GridBox, "advisor-answer", children=children)
 

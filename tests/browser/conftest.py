@@ -185,6 +185,16 @@ class Visitor:
         return [text for text in self.errors if not any(part in text for part in self.expected)]
 
 
+def settled(page: Page, charts: int = 0) -> None:
+    """Every chart on screen shows its last rows, and there are at least so many."""
+    page.wait_for_function(
+        "count => { const all = [...document.querySelectorAll('.advisor-chart-picture')].filter(p => p.clientWidth);"
+        " return all.length >= count && all.every(p => p.dataset.drawn === p.dataset.revision && p.querySelector('svg')) }",
+        arg=charts,
+        timeout=30_000,
+    )
+
+
 def ready(page: Page, charts: int = 2) -> None:
     if charts:
         page.wait_for_function(

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from conftest import settled
 
 from advisor.ui.app import ACCURACY
 
 PAGES = sorted(path.stem for path in (Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 OPTIONS = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
-DRAWN = (
-    "() => { const all = [...document.querySelectorAll('.advisor-chart-picture')].filter(p => p.clientWidth);"
-    " return all.every(p => p.dataset.drawn === p.dataset.revision) }"
-)
 
 
 def violations(page) -> list[str]:
@@ -30,7 +27,7 @@ def unfold(page) -> None:
             head.click()
     page.evaluate("() => document.querySelectorAll('.advisor-root details').forEach(one => { one.open = true })")
     page.wait_for_timeout(1500)
-    page.wait_for_function(DRAWN)
+    settled(page)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -38,7 +35,7 @@ def test_assistive_technology_finds_its_way(walk, visitor, name):
     page = visitor.open(f"{walk.url}/voila/render/{name}.ipynb", charts=0)
     first = ".advisor-chart-picture[data-drawn]" if name == ACCURACY else ".advisor-figures .advisor-figure"
     page.locator(first).first.wait_for(timeout=60_000)
-    page.wait_for_function(DRAWN)
+    settled(page)
     assert violations(page) == []
     page.emulate_media(color_scheme="dark")
     page.get_by_role("button", name="中文").click()

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from conftest import new_visitor, ready
+from conftest import new_visitor, ready, settled
 
 PAGE = "/voila/render/02_vram_budget.ipynb"
 
@@ -19,14 +19,6 @@ def move(page, keys: int = 1, key: str = "ArrowRight") -> None:
 
 def shows(page, text: str) -> None:
     page.wait_for_function("text => document.querySelector('.echo')?.innerText === text", arg=text, timeout=20_000)
-
-
-def settled(page) -> None:
-    """Every chart on screen shows its last rows."""
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.advisor-chart-picture')].filter(p => p.clientWidth)"
-        ".every(p => p.dataset.drawn === p.dataset.revision)"
-    )
 
 
 def test_charts_follow_a_control_without_being_made_again(server, visitor):

@@ -6,16 +6,12 @@ import itertools
 import re
 
 import pytest
-from conftest import new_visitor
+from conftest import new_visitor, settled
 from playwright.sync_api import expect
 
 from advisor.ui.link import encode
 
 STAGES = ("01_model_and_method", "02_vram_budget", "03_cards_and_interconnect", "04_storage_layout", "05_budget")
-DRAWN = (
-    "() => { const all = [...document.querySelectorAll('.advisor-chart-picture')].filter(p => p.clientWidth);"
-    " return all.length > 0 && all.every(p => p.dataset.drawn === p.dataset.revision && p.querySelector('svg')) }"
-)
 FIGURES = "() => document.querySelector('.advisor-figures').innerText"
 CHARTS = "() => [...document.querySelectorAll('.advisor-chart-picture')].map(p => p.ariaLabel)"
 
@@ -24,10 +20,6 @@ def visit(walk, visitor, name, fragment=""):
     page = visitor.open(f"{walk.url}/voila/render/{name}.ipynb{fragment}", charts=0)
     page.locator(".advisor-figures .advisor-figure").first.wait_for(timeout=60_000)
     return page
-
-
-def settled(page) -> None:
-    page.wait_for_function(DRAWN, timeout=30_000)
 
 
 def figures(page) -> str:
@@ -42,7 +34,7 @@ def follows(page, words: str) -> None:
 def charts_follow(page, before: list[str]) -> list[str]:
     """At least one chart says something else than before, and every chart shows its last rows. Returns what they say."""
     page.wait_for_function(f"before => JSON.stringify(({CHARTS})()) !== before", arg=page.evaluate("JSON.stringify", before))
-    settled(page)
+    settled(page, 1)
     return page.evaluate(CHARTS)
 
 
@@ -58,7 +50,7 @@ def choose(page, label: str, value: str) -> None:
 @pytest.mark.parametrize("name", [*STAGES, "advisor"])
 def test_every_number_and_chart_follows_model_method_and_card(walk, visitor, name):
     page = visit(walk, visitor, name)
-    settled(page)
+    settled(page, 1)
     said, charts = [figures(page)], page.evaluate(CHARTS)
     assert "Llama 3.1 8B" in said[0] and all(charts)
     page.get_by_role("button", name="Full", exact=True).click()
@@ -128,13 +120,13 @@ def test_a_refused_value_stays_and_is_explained_beside_its_field(walk, visitor):
 
 def test_the_language_switches_in_place_and_goes_along(walk, visitor):
     page = visit(walk, visitor, "02_vram_budget")
-    settled(page)
+    settled(page, 1)
     page.get_by_role("button", name="QLoRA").click()
     follows(page, "QLoRA")
     page.get_by_role("button", name="中文").click()
     page.wait_for_function("() => document.documentElement.lang === 'zh-CN'")
     page.wait_for_function("() => document.querySelector('.advisor-figures').innerText.includes('总费用')")
-    settled(page)
+    settled(page, 1)
     assert "QLoRA" in figures(page)
     assert page.locator(".advisor-words.advisor-en:visible").count() == 0
     assert page.locator(".advisor-words.advisor-zh:visible").count() == 2
@@ -200,7 +192,7 @@ def test_a_log_is_read_and_the_accuracy_is_shown(walk, visitor):
 def test_nothing_is_wider_than_the_screen(walk, browser, width):
     one = new_visitor(browser, viewport={"width": width, "height": 844}, locale="zh-CN")
     page = visit(walk, one, "advisor")
-    settled(page)
+    settled(page, 1)
     assert page.evaluate("document.documentElement.lang") == "zh-CN"  # the browser's own language
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     cut = page.evaluate(
@@ -231,7 +223,7 @@ def test_what_does_not_fit_says_so_at_the_top_and_a_click_makes_it_fit(walk, vis
 def test_on_a_phone_one_line_of_the_answer_stays(walk, browser):
     one = new_visitor(browser, viewport={"width": 390, "height": 844})
     page = visit(walk, one, "05_budget")
-    settled(page)
+    settled(page, 1)
     brief = page.locator(".advisor-brief")
     assert brief.evaluate("node => getComputedStyle(node).opacity") == "0"
     page.evaluate("window.scrollTo(0, 1500)")

@@ -14,11 +14,11 @@ from advisor import make_plan
 from advisor.charts import budget as charts_budget
 from advisor.ui import app, display
 from advisor.ui.format import money
-from advisor.ui.models import headline
+from advisor.ui.models import PlanModel, headline
 from advisor.ui.models.planning import START
 from advisor.ui.panels import drawers, tables, why
 from advisor.ui.panels.parts import Markup, table
-from advisor.ui.panels.summary import blocks
+from advisor.ui.panels.summary import SummaryBar, blocks
 from advisor.ui.text import Texts
 
 PLANS = {
@@ -416,3 +416,17 @@ def test_one_line_of_the_answer_is_there_for_a_phone():
     page.model.restore({**START, "gpu": "GeForce RTX 4090", "gpus": 1, "sequence_length": 8192})
     line = re.search(r'<div class="advisor-brief" aria-hidden="true">(.*?)</div>', page.summary.figures.value)[1]
     assert "does not fit" in line and "$" not in line
+
+
+def test_ways_out_are_looked_for_once_the_reader_rests_and_not_for_a_plan_that_has_gone():
+    """Some twenty plans are made for them: the next change of a reader who has not finished would wait behind them."""
+    waiting = []
+    model = PlanModel(PLANS["does not fit"])
+    bar = SummaryBar(model, Texts(), lambda function: function, waiting.append)
+    assert "Does not fit" in bar.figures.value and bar.ways.children == () and len(waiting) == 1
+    model.set("method", "qlora")
+    waiting.pop()()
+    assert bar.ways.children == () and waiting == []
+    model.set("method", "full")
+    waiting.pop()()
+    assert len(bar.ways.children) > 1

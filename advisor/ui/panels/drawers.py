@@ -16,7 +16,7 @@ from advisor.ui.models import Comparison, PlanModel, headline
 from advisor.ui.models.comparison import MOST
 from advisor.ui.panels.kits import KitPart
 from advisor.ui.panels.parts import box, button, make, row, small, table, text, title, verdict
-from advisor.ui.panels.summary import METHODS
+from advisor.ui.panels.summary import method
 from advisor.ui.text import N_, Texts
 
 #: A plan's file has some 300 kB.
@@ -187,7 +187,7 @@ def compared(plans: list[Plan], texts: Texts) -> list[tuple[Any, ...]]:
 
     return [
         (t("Model"), *(one.model for one in heads)),
-        (t("Method"), *(t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "") for one in heads)),
+        (t("Method"), *(method(one, texts) for one in heads)),
         (t("Training data"), *(f"{compact(one.tokens.m_as('token'), lang)} token" for one in heads)),
         (t("Verdict"), *(verdict(texts, one.verdict) for one in heads)),
         (t("VRAM per card"), *(size(one.need, lang) for one in heads)),

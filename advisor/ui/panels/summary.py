@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from advisor.catalog import short_name
 from advisor.plan import WayOut, applied, ways_out
-from advisor.plan.ways import short
 from advisor.ui.format import compact, date, duration, duration_range, money, money_range, number, percent, size
 from advisor.ui.models import PlanModel, differences, headline
 from advisor.ui.models.answer import Headline
@@ -26,10 +27,11 @@ class SummaryBar:
     """The figures of the answer, the ways out where it does not fit, and what changed since the last one.
 
     `figures` and `since` are HTML; `ways` is a row of buttons, each of which changes the scenario (undo takes it back).
+    rested: runs a function once nothing has changed for a while.
     """
 
-    def __init__(self, model: PlanModel, texts: Texts, guard: Any) -> None:
-        self.model, self.texts = model, texts
+    def __init__(self, model: PlanModel, texts: Texts, guard: Any, rested: Callable[[Callable[[], None]], None]) -> None:
+        self.model, self.texts, self.rested = model, texts, rested
         self.figures = text("", "advisor-figures")
         self.since = text("", "advisor-since")
         self.guard = guard
@@ -51,7 +53,7 @@ class SummaryBar:
         self._offer()
 
     def _offer(self) -> None:
-        """The ways out of this plan, once its numbers are on screen: each is planned before it is offered."""
+        """The ways out of this plan, once the reader rests: each is planned before it is offered, and a change would wait."""
         plan = self.model.plan
         if self._ways_of is plan:
             self._label()
@@ -59,7 +61,7 @@ class SummaryBar:
         self._ways_of, self._offered = plan, ()
         self._label()
         if plan.memory.verdict == "does_not_fit":
-            self.model.later(lambda: self._found(plan))
+            self.rested(lambda: self._found(plan))
 
     def _found(self, plan: Any) -> None:
         if self.model.plan is plan:
@@ -120,16 +122,9 @@ def blocks(one: Headline, texts: Texts, old: bool = False) -> list[str]:
     A plan that does not fit has no time and no cost: its verdict takes their place.
     """
     t, lang = texts.t, texts.lang
-    method = t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
-    job = f"{one.model} · {method} · {tokens(one, texts)}"
+    job = f"{one.model} · {method(one, texts)} · {tokens(one, texts)}"
     stale = " advisor-old" if old else ""
-    if one.gpus == 1:
-        network = t("no interconnect needed")
-    else:
-        network = t("%(share)s of the step waits for the network", share=percent(one.share, lang))
-    nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
-    below = " · ".join(filter(None, (nodes, network)))
-    cards = _figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {short(one.gpu)}", below, stale)
+    cards = _figure(t(_NAMES["cards"]), f"{number(one.gpus, lang)} × {short_name(one.gpu)}", network(one, texts), stale)
     if one.verdict == "does_not_fit":
         never = t("none while it does not fit")
         return [
@@ -137,19 +132,18 @@ def blocks(one: Headline, texts: Texts, old: bool = False) -> list[str]:
             cards,
             _figure(t("Time and cost"), "—", never, stale + " advisor-muted"),
         ]
-    dated = t("prices of %(date)s", date=date(one.as_of, lang)) + (" · " + t("ask again") if one.stale else "")
     time, cost = duration_range(one.time_low, one.time_high, lang), money_range(one.cost_low, one.cost_high, lang)
     return [
         _verdict(one, texts, job, stale),
         cards,
         _figure(t(_NAMES["time"]), duration(one.time, lang), time, stale),
-        _figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {dated}", stale),
+        _figure(t("Cost, all in"), money(one.cost, lang), f"{cost} · {prices(one, texts)}", stale),
     ]
 
 
 def brief(one: Headline, texts: Texts) -> str:
     """The answer in one line, for the top of a phone's screen once the whole answer has scrolled away."""
-    parts = [f"{number(one.gpus, texts.lang)} × {short(one.gpu)}"]
+    parts = [f"{number(one.gpus, texts.lang)} × {short_name(one.gpu)}"]
     if one.verdict == "does_not_fit":
         parts.append(texts.t(VERDICTS[one.verdict]))
     else:
@@ -158,6 +152,28 @@ def brief(one: Headline, texts: Texts) -> str:
     return (
         f'<div class="advisor-brief" aria-hidden="true"><b class="advisor-{one.verdict}">{SIGNS[one.verdict]}</b> {words}</div>'
     )
+
+
+def method(one: Headline, texts: Texts) -> str:
+    """How a plan trains, with the adapters' rank."""
+    return texts.t(METHODS[one.method]) + (f" r{one.rank}" if one.rank else "")
+
+
+def network(one: Headline, texts: Texts) -> str:
+    """How many nodes a plan has, and how long its steps wait for what joins the cards."""
+    t = texts.t
+    nodes = t("%(nodes)s nodes", nodes=one.nodes) if one.nodes > 1 else ""
+    if one.gpus == 1:
+        waits = t("no interconnect needed")
+    else:
+        waits = t("%(share)s of the step waits for the network", share=percent(one.share, texts.lang))
+    return " · ".join(filter(None, (nodes, waits)))
+
+
+def prices(one: Headline, texts: Texts) -> str:
+    """The day of a plan's prices, and whether that is long ago."""
+    t = texts.t
+    return t("prices of %(date)s", date=date(one.as_of, texts.lang)) + (" · " + t("ask again") if one.stale else "")
 
 
 def tokens(one: Headline, texts: Texts) -> str:
